@@ -1,0 +1,1 @@
+"""The only room that knows Prefect: flows, their runner and the command line."""

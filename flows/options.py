@@ -1,0 +1,119 @@
+"""A config from a preset, a file and `--set` options, with every mistake in one line."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+import schemas
+from schemas.config import BuildConfig
+from tasks.engine.errors import ConfigError
+
+PRESETS: Final = Path(schemas.__file__).parent / "presets"
+
+
+def presets() -> list[str]:
+    """The presets that ship."""
+    return sorted(path.stem for path in PRESETS.glob("*.yaml"))
+
+
+def load_config(preset: str | None = None, file: Path | None = None, sets: Sequence[str] = ()) -> BuildConfig:
+    """The config that a preset, then a file, then `--set a.b.c=value` options make; later ones win key by key.
+
+    Raises:
+        ConfigError: Unknown preset or key, unreadable file, wrong type or impossible value: says which and where.
+    """
+    values: dict[str, Any] = {}
+    if preset is not None:
+        if preset not in presets():
+            raise ConfigError(f"unknown preset '{preset}'", f"choose one of: {', '.join(presets())}")
+        values = merge(values, read_yaml(PRESETS / f"{preset}.yaml"))
+    if file is not None:
+        values = merge(values, read_yaml(file))
+    for option in sets:
+        assign(values, option)
+    return validate(values)
+
+
+def validate(values: Any) -> BuildConfig:
+    """A `BuildConfig` of plain values.
+
+    Raises:
+        ConfigError: The first mistake: its key, what is wrong, and the keys that are known there.
+    """
+    try:
+        return BuildConfig.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ConfigError(f"unknown key '{where}'", f"known there: {', '.join(_known(first['loc'][:-1]))}") from None
+        raise ConfigError(f"{where}: {first['msg']}", f"it is {first['input']!r}"[:120]) from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file, or a ConfigError with the line."""
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the config {path}: {error.strerror}", "check --config") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", "check that line") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path} holds no mapping", "see the presets in schemas/presets")
+    return value
+
+
+def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`over` laid on `base`; mappings merge, everything else is replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+def assign(values: dict[str, Any], option: str) -> None:
+    """Carry out one `a.b.0.c=value` option in place; the value is YAML, so `null`, `3` and `[a, b]` work.
+
+    Raises:
+        ConfigError: It has no `=`, is no YAML, or steps into something that is not there.
+    """
+    path, equals, text = option.partition("=")
+    if not equals or not path:
+        raise ConfigError(f"--set {option}: no '='", "write --set rank.cut.top_k=3")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ConfigError(f"--set {option}: the value is not YAML", "quote it") from None
+    node: Any = values
+    *parents, last = path.split(".")
+    for step in parents:
+        if isinstance(node, list):
+            node = node[_place(node, step, option)]
+        else:
+            node = node.setdefault(step, {})
+        if not isinstance(node, dict | list):
+            raise ConfigError(f"--set {option}: '{step}' is a plain value, nothing lies below it", "see --print-config")
+    if isinstance(node, list):
+        node[_place(node, last, option)] = value
+    else:
+        node[last] = value
+
+
+def _place(node: list[Any], step: str, option: str) -> int:
+    if not step.isdigit() or int(step) >= len(node):
+        raise ConfigError(f"--set {option}: '{step}' is no place in a list of {len(node)}", "places start at 0")
+    return int(step)
+
+
+def _known(location: Sequence[int | str]) -> list[str]:
+    model: Any = BuildConfig
+    for part in location:
+        field = model.model_fields.get(part) if isinstance(model, type) and issubclass(model, BaseModel) else None
+        if field is None:
+            return ["name", "params"]
+        model = field.annotation
+    return sorted(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else ["name", "params"]

@@ -1,0 +1,1 @@
+"""What the rooms say to each other: expressions, records, answers, config."""

@@ -1,0 +1,66 @@
+"""How a row can leave a stage: kept, rejected, failed or waiting, and why."""
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """The four ways out. Rejected is a decision, failed an accident, waiting a person's turn."""
+
+    KEPT = "kept"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    WAITING = "waiting"
+
+
+class Reason(StrEnum):
+    """Why a row was rejected."""
+
+    UNREADABLE = "unreadable"
+    NO_FACE = "no_face"
+    SEVERAL_FACES = "several_faces"
+    FACE_TOO_SMALL = "face_too_small"
+    POSE = "pose"
+    BLURRED = "blurred"
+    EXPOSURE = "exposure"
+    LOW_LABEL_CONFIDENCE = "low_label_confidence"
+    UNLABELLED = "unlabelled"
+    DUPLICATE = "duplicate"
+    NEAR_DUPLICATE = "near_duplicate"
+    CAP_CLIP = "cap_clip"
+    CAP_MOVIE = "cap_movie"
+    CAP_IDENTITY = "cap_identity"
+    UNCHANGED_PICTURE = "unchanged_picture"
+    WRONG_POLARITY = "wrong_polarity"
+    NO_MAJORITY = "no_majority"
+    UNCHANGED_EXPRESSION = "unchanged_expression"
+    WRONG_EXPRESSION = "wrong_expression"
+    FACE_LOST = "face_lost"
+    LOW_IDENTITY = "low_identity"
+    BACKGROUND_CHANGED = "background_changed"
+    BELOW_TOP_K = "below_top_k"
+    NOT_CHOSEN = "not_chosen"
+    NOT_SELECTED = "not_selected"
+    BEYOND_PREFIX = "beyond_prefix"
+
+
+class FailureKind(StrEnum):
+    """Which accident befell a row."""
+
+    CRASHED = "crashed"
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    NO_FACE = "no_face"
+    BAD_OUTPUT = "bad_output"
+    INSUFFICIENT_VOTES = "insufficient_votes"
+    PROVIDER = "provider"
+
+
+class Abstention(StrEnum):
+    """Why a voter gave no answer. Never a class, a number or a midpoint."""
+
+    NO_FACE = "no_face"
+    CANNOT_TELL = "cannot_tell"
+    REFUSED = "refused"
+    UNPARSABLE = "unparsable"
+    UNREACHABLE = "unreachable"

@@ -1,0 +1,1 @@
+"""The work itself: plain Python over records, no orchestrator."""

@@ -1,0 +1,47 @@
+"""Editors: who changes the expression of the face in a picture."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.expressions import Expression
+from tasks.engine.errors import ItemFailed
+from tasks.engine.images import Picture
+from tasks.engine.registry import Registry
+
+
+@dataclass(frozen=True)
+class EditRequest:
+    """One edit to make.
+
+    Attributes:
+        source: The photo.
+        source_expression: What it shows now.
+        target: What it shall show.
+        instruction: The sentence an instructed editor gets.
+        seed: Non-negative, independent of batch and worker.
+    """
+
+    source: Picture
+    source_expression: Expression
+    target: Expression
+    instruction: str
+    seed: int
+
+
+class ImageEditor(Protocol):
+    """Makes the candidates of one source."""
+
+    def edit(self, requests: Sequence[EditRequest]) -> Sequence[NDArray[np.uint8] | ItemFailed]:
+        """One result per request, in order; all requests share one source.
+
+        Returns:
+            RGB arrays (H, W, 3) uint8, or the `ItemFailed` of that request (returned, not raised).
+        """
+        ...
+
+
+EDITORS: Registry[ImageEditor] = Registry("editor", {"warp": "tasks.editors.warp:WarpEditor"})

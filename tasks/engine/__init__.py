@@ -1,0 +1,1 @@
+"""What carries every stage: contract, executor, store, images, calls, weights, errors."""

@@ -1,0 +1,101 @@
+"""Pictures: each lies once in the workspace, named by the sha256 of its PNG; every edit is remembered at once."""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tasks.engine.decode import decode_png, encode_png
+from tasks.engine.errors import WorkspaceError
+from tasks.engine.fingerprint import sha256
+from tasks.engine.store import Store
+
+CACHE_BYTES: Final = 128 * 2**20
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Picture:
+    """A stored picture.
+
+    Attributes:
+        digest: sha256 of the stored PNG, hexadecimal.
+        pixels: RGB (H, W, 3) uint8, read-only.
+    """
+
+    digest: str
+    pixels: NDArray[np.uint8]
+
+
+class ImageStore:
+    """Content-addressed pictures, with the last 128 MiB of pixels kept decoded. Safe to share between threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._cache: OrderedDict[str, Picture] = OrderedDict()
+        self._cached_bytes = 0
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def _name(digest: str) -> str:
+        return f"images/{digest[:2]}/{digest}.png"
+
+    def path(self, digest: str) -> str:
+        """Where a picture lies below the workspace."""
+        return self._name(digest)
+
+    def put(self, pixels: NDArray[np.uint8]) -> Picture:
+        """Store RGB (H, W, 3) uint8 pixels; equal pixels are stored once."""
+        data = encode_png(pixels)
+        digest = sha256(data)
+        if not self._store.exists(self._name(digest)):
+            self._store.write(self._name(digest), data, durable=False)
+        pixels = pixels.copy()
+        pixels.setflags(write=False)
+        return self._keep(Picture(digest, pixels))
+
+    def read(self, digest: str) -> bytes:
+        """The stored PNG.
+
+        Raises:
+            WorkspaceError: The file is gone or its bytes are not those of its name.
+        """
+        data = self._store.read(self._name(digest))
+        if data is None or sha256(data) != digest:
+            what = "is gone from" if data is None else "is damaged in"
+            raise WorkspaceError(
+                f"picture {digest[:12]} {what} {self._store.root}", "delete the folder 'stages' there and build again"
+            )
+        return data
+
+    def get(self, digest: str) -> Picture:
+        """A stored picture, decoded."""
+        with self._lock:
+            if digest in self._cache:
+                self._cache.move_to_end(digest)
+                return self._cache[digest]
+        pixels = decode_png(self.read(digest))
+        pixels.setflags(write=False)
+        return self._keep(Picture(digest, pixels))
+
+    def remember_edit(self, request: str, digest: str) -> None:
+        """Note that the edit with this request key came out as this picture, the moment it exists."""
+        self._store.write(f"edits/{request[:2]}/{request}", digest.encode(), durable=False)
+
+    def recall_edit(self, request: str) -> Picture | None:
+        """The picture an edit came out as, or None if it must be made (again)."""
+        digest = self._store.read(f"edits/{request[:2]}/{request}")
+        if digest is None or not self._store.exists(self._name(digest.decode())):
+            return None
+        return self.get(digest.decode())
+
+    def _keep(self, picture: Picture) -> Picture:
+        with self._lock:
+            if picture.digest not in self._cache:
+                self._cache[picture.digest] = picture
+                self._cached_bytes += picture.pixels.nbytes
+                while self._cached_bytes > CACHE_BYTES and len(self._cache) > 1:
+                    self._cached_bytes -= self._cache.popitem(last=False)[1].pixels.nbytes
+            return self._cache[picture.digest]

@@ -1,0 +1,71 @@
+"""The append-only plan: which source lies in which shard, for ever."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from schemas.records import Key, Source
+from tasks.engine.errors import ConfigError
+from tasks.engine.fingerprint import fingerprint
+from tasks.engine.store import Store
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Sources that are worked on together.
+
+    Attributes:
+        index: Place in the plan, from 0.
+        id: Digest of the keys it was opened with: its folder's name.
+        sources: Its sources in plan order; fewer than it was opened with where a limit cuts it.
+    """
+
+    index: int
+    id: str
+    sources: tuple[Source, ...]
+
+
+def order(seed: int, sources: Iterable[Source]) -> list[Source]:
+    """Sources in the order of a seeded hash of their keys: a fixed shuffle that no listing can change.
+
+    Raises:
+        ConfigError: Two sources have one key.
+    """
+    by_key: dict[Key, Source] = {}
+    for source in sources:
+        if source.key in by_key:
+            raise ConfigError(f"two sources are called {source.key}", "give the pools different names")
+        by_key[source.key] = source
+    return sorted(by_key.values(), key=lambda source: (fingerprint("order", seed, list(source.key)), source.key))
+
+
+def plan(store: Store, folder: str, sources: Sequence[Source], size: int, limit: int | None) -> list[Shard]:
+    """The shards of a run, those planned before first; sources not yet planned open new ones.
+
+    Args:
+        store: The workspace.
+        folder: Where the plan lies in it.
+        sources: All sources the pools list now, ordered. A planned one that is listed no more stays, as planned.
+        size: Sources per new shard.
+        limit: Use only this many; None for all.
+    """
+    listed = {source.key: source for source in sources}
+    planned: list[list[Source]] = []
+    number = 0
+    while (batch := store.read_json(f"{folder}/{number:05d}.json")) is not None:
+        planned += [[Source.model_validate(row) for row in shard] for shard in batch]
+        number += 1
+    known = {source.key for shard in planned for source in shard}
+    room = max(0, limit - len(known)) if limit is not None else None
+    fresh = [source for source in sources if source.key not in known][:room]
+    opened = [fresh[start : start + size] for start in range(0, len(fresh), size)]
+    if opened:
+        store.write_json(
+            f"{folder}/{number:05d}.json", [[source.model_dump(mode="json") for source in shard] for shard in opened]
+        )
+    shards, left = [], limit if limit is not None else len(known) + len(fresh)
+    for index, shard in enumerate([*planned, *opened]):
+        rows = tuple(listed.get(source.key, source) for source in shard)[: max(0, left)]
+        left -= len(rows)
+        if rows:
+            shards.append(Shard(index, fingerprint([list(source.key) for source in shard])[:32], rows))
+    return shards

@@ -1,0 +1,148 @@
+"""The contract of a stage: it says what it owes, measures, then cuts.
+
+`owes` names the output keys before any work. `measure` is the only dear part: one measurement or `Failed` for every
+owed key. `cut` is a pure function of measurements and thresholds. The executor checks all three by key.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from schemas.outcomes import FailureKind, Reason, Status
+from schemas.records import Key, Record
+from tasks.engine.calls import Calls
+from tasks.engine.fingerprint import seed_of
+from tasks.engine.images import ImageStore
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An accident: time-out, refusal, out of memory. `retryable` ones are tried again by the next run."""
+
+    kind: FailureKind
+    message: str
+    retryable: bool = False
+    status: ClassVar = Status.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The row goes on, as `output`."""
+
+    output: Record
+    evidence: str = ""
+    status: ClassVar = Status.KEPT
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A decision against the row. `evidence` says the numbers in a person's words."""
+
+    reason: Reason
+    evidence: str
+    status: ClassVar = Status.REJECTED
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A person has yet to decide (review only)."""
+
+    evidence: str = ""
+    status: ClassVar = Status.WAITING
+
+
+Outcome = Kept | Rejected | Failed | Waiting
+Row = TypeVar("Row", bound=Record)
+M = TypeVar("M", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[Row, M]):
+    """What a cut sees of one owed key: the input row and its measurement."""
+
+    key: Key
+    row: Row
+    measurement: M
+
+
+class Scope(StrEnum):
+    """Which items one call of `cut` sees: one, those of one source, or all of the run in plan order."""
+
+    ROW = "row"
+    SOURCE = "source"
+    RUN = "run"
+
+
+@dataclass(frozen=True)
+class Context:
+    """All that a measurement may use beside its row: no clock, no environment, no paths.
+
+    Attributes:
+        run_seed: The run's seed; `seed` derives one per key.
+        images: The picture store.
+        call: Every paid or outside call.
+        log: One line for the log.
+    """
+
+    run_seed: int
+    images: ImageStore
+    call: Calls
+    log: Callable[[str], None]
+
+    def seed(self, key: Key) -> int:
+        """A seed for one key, equal on every worker and in every batch."""
+        return seed_of(self.run_seed, list(key))
+
+
+class Stage(Generic[Row, M]):
+    """Base of the stages. Subclasses set the class variables and the three methods.
+
+    Class variables:
+        name: The stage's name, also its folder in the workspace.
+        version: Rises when the same input and parameters would give another result.
+        scope: What `cut` sees at once.
+        whole: A run-scope cut that needs all shards at once; otherwise decisions depend on earlier shards alone.
+        measurement: The record type that `measure` yields.
+        output: The record type of kept rows.
+        reads: The stage whose kept rows are measured ("" for the one before). Measuring more than is decided
+            lets a threshold of the stage in between move without a model run.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    scope: ClassVar[Scope] = Scope.ROW
+    whole: ClassVar[bool] = False
+    measurement: ClassVar[type[Record]]
+    output: ClassVar[type[Record]]
+    reads: ClassVar[str] = ""
+
+    def __init__(self, measure_params: BaseModel, cut_params: BaseModel) -> None:
+        self.measure_params: Any = measure_params
+        self.cut_params: Any = cut_params
+
+    def identities(self) -> list[Any]:
+        """Adapters, prompts and weights that decide the measurement, as plain values for the fingerprint."""
+        return []
+
+    def measure_identity(self) -> list[Any]:
+        """Everything but the rows that decides a measurement."""
+        return [self.name, self.version, self.measure_params.model_dump(mode="json"), self.identities()]
+
+    def cut_identity(self) -> list[Any]:
+        """Everything but the measurements that decides a cut."""
+        return [self.name, self.version, self.cut_params.model_dump(mode="json")]
+
+    def owes(self, row: Row) -> Sequence[Key]:
+        """The keys this row will leave the stage as."""
+        return [row.key]  # type: ignore[attr-defined]
+
+    def measure(self, rows: Sequence[Row], ctx: Context) -> Iterator[tuple[Key, M | Failed]]:
+        """One measurement or `Failed` for every owed key of `rows`, in any order."""
+        raise NotImplementedError
+
+    def cut(self, items: Sequence[Item[Row, M]]) -> Iterable[tuple[Key, Outcome]]:
+        """One outcome for every item. Pure: measurements and `cut_params` in, outcomes out."""
+        raise NotImplementedError

@@ -1,0 +1,144 @@
+"""Generate: six candidates per source, one per other expression."""
+
+from collections.abc import Iterator, Sequence
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+import prompts
+from schemas.config import GenerateCut, GenerateMeasure
+from schemas.expressions import Expression, others
+from schemas.outcomes import FailureKind, Reason
+from schemas.records import Candidate, Key, Photo
+from tasks.editors import EDITORS, EditRequest
+from tasks.engine.errors import ItemFailed
+from tasks.engine.fingerprint import fingerprint
+from tasks.engine.images import Picture
+from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Stage
+
+PROMPT = "simple_instruction"
+VISIBLE_LEVELS = 2
+SHIFT_SIDE = 256
+
+
+class Generate(Stage[Photo, Candidate]):
+    """Owes a candidate per target and attempt. Every edit is stored under its request key at once."""
+
+    name = "generate"
+    measurement = Candidate
+    output = Candidate
+    measure_params: GenerateMeasure
+    cut_params: GenerateCut
+
+    def identities(self) -> list[object]:
+        editor = self.measure_params.editor
+        return [EDITORS.identity(editor.name, editor.params), prompts.sha256_of(PROMPT)]
+
+    def owes(self, row: Photo) -> Sequence[Key]:
+        wanted = self.measure_params.targets
+        return [
+            Key(*row.key[:2], target, self.measure_params.editor.name, attempt)
+            for target in others(row.expression)
+            if not wanted or target in wanted
+            for attempt in range(self.measure_params.attempts)
+        ]
+
+    def measure(self, rows: Sequence[Photo], ctx: Context) -> Iterator[tuple[Key, Candidate | Failed]]:
+        for row in rows:
+            yield from self._candidates(row, ctx)
+
+    def _candidates(self, row: Photo, ctx: Context) -> Iterator[tuple[Key, Candidate | Failed]]:
+        source = ctx.images.get(row.image)
+        spec = self.measure_params.editor
+        identity = EDITORS.identity(spec.name, spec.params)
+        pending: dict[Key, tuple[str, EditRequest]] = {}
+        for key in self.owes(row):
+            target = Expression(key.target)
+            instruction = prompts.render(PROMPT, source=row.expression, target=target)
+            request = EditRequest(source, row.expression, target, instruction, ctx.seed(key))
+            request_key = fingerprint(identity, row.image, row.expression, target, instruction, request.seed)
+            known = ctx.images.recall_edit(request_key)
+            if known is None:
+                pending[key] = (request_key, request)
+            else:
+                yield key, _candidate(key, request, source, known, known.pixels.shape)
+        if not pending:
+            return
+        results = EDITORS.get(spec.name, spec.params).edit([request for _, request in pending.values()])
+        for (key, (request_key, request)), result in zip(pending.items(), results, strict=True):
+            if isinstance(result, ItemFailed):
+                yield key, Failed(result.kind, str(result), result.retryable)
+                continue
+            problem = _problem(result)
+            if problem:
+                yield key, Failed(FailureKind.BAD_OUTPUT, problem)
+                continue
+            picture = ctx.images.put(_resized(result, source.pixels.shape))
+            ctx.images.remember_edit(request_key, picture.digest)
+            yield key, _candidate(key, request, source, picture, result.shape)
+
+    def cut(self, items: Sequence[Item[Photo, Candidate]]) -> Iterator[tuple[Key, Outcome]]:
+        for item in items:
+            share, least = item.measurement.changed_pixels, self.cut_params.min_changed_pixels
+            if share < least:
+                yield item.key, Rejected(Reason.UNCHANGED_PICTURE, f"{share:.4%} of pixels changed, needs {least:.4%}")
+            else:
+                yield item.key, Kept(item.measurement)
+
+
+def _candidate(
+    key: Key, request: EditRequest, source: Picture, picture: Picture, raw_shape: tuple[int, ...]
+) -> Candidate:
+    return Candidate(
+        key=key,
+        source_image=source.digest,
+        source_expression=request.source_expression,
+        image=picture.digest,
+        instruction=request.instruction,
+        seed=request.seed,
+        raw_width=raw_shape[1],
+        raw_height=raw_shape[0],
+        changed_pixels=changed_pixels(source.pixels, picture.pixels),
+        shift=shift(source.pixels, picture.pixels),
+    )
+
+
+def _problem(pixels: object) -> str:
+    if not isinstance(pixels, np.ndarray):
+        return f"the editor returned {type(pixels).__name__}, not an array"
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
+        return f"the editor returned {pixels.dtype} {pixels.shape}, not (H, W, 3) uint8"
+    if (pixels == pixels[0, 0]).all():
+        return "the editor returned one flat colour"
+    return ""
+
+
+def _resized(pixels: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """The picture at the source's size: area averaging down, Lanczos up (our choice)."""
+    if pixels.shape == shape:
+        return pixels
+    method = cv2.INTER_AREA if pixels.shape[0] > shape[0] else cv2.INTER_LANCZOS4
+    return np.asarray(cv2.resize(pixels, (shape[1], shape[0]), interpolation=method), np.uint8)
+
+
+def changed_pixels(source: NDArray[np.uint8], edit: NDArray[np.uint8]) -> float:
+    """Share (0..1) of pixels of two (H, W, 3) uint8 pictures that differ by more than 2 levels in any channel."""
+    return float((cv2.absdiff(source, edit).max(axis=2) > VISIBLE_LEVELS).mean())
+
+
+def shift(source: NDArray[np.uint8], edit: NDArray[np.uint8]) -> float:
+    """Translation between two (H, W, 3) uint8 pictures in pixels of the source.
+
+    Phase correlation of the grey pictures at 256 px under a Hanning window (our choice); below half a pixel of that
+    size nothing is told from noise, and it reads 0.
+    """
+    height, width = source.shape[:2]
+    small = [
+        np.float32(cv2.resize(cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY), (SHIFT_SIDE, SHIFT_SIDE)))
+        for picture in (source, edit)
+    ]
+    (dx, dy), _ = cv2.phaseCorrelate(small[0], small[1], cv2.createHanningWindow((SHIFT_SIDE, SHIFT_SIDE), cv2.CV_32F))
+    if max(abs(dx), abs(dy)) < 0.5:
+        return 0.0
+    return float(np.hypot(dx * width / SHIFT_SIDE, dy * height / SHIFT_SIDE))

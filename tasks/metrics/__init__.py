@@ -1,0 +1,1 @@
+"""Metrics: arrays in, floats out. No model, no file, no picture store."""

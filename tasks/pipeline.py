@@ -1,0 +1,206 @@
+"""The pipeline as data: the stages in order, and how a run of them goes from sources to decisions.
+
+Nothing here knows an orchestrator: `build` is given a way to map jobs over shards, and flows give it Prefect's.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from schemas.config import BuildConfig
+from schemas.outcomes import FailureKind, Status
+from tasks.caption import Caption
+from tasks.engine.calls import Calls, CallSettings
+from tasks.engine.errors import ConfigError, TooManyFailures
+from tasks.engine.execute import Executor
+from tasks.engine.fingerprint import fingerprint
+from tasks.engine.images import ImageStore
+from tasks.engine.rows import Commit
+from tasks.engine.shards import Shard, order, plan
+from tasks.engine.stage import Context, Stage
+from tasks.engine.store import Store
+from tasks.generate import Generate
+from tasks.instruct import Instruct
+from tasks.publish import Publish
+from tasks.rank import Rank
+from tasks.review import Review
+from tasks.screen import Screen
+from tasks.sources import POOLS, SourcePool
+from tasks.verify import Verify
+
+# Runs of stages without a barrier. The first ends in one over all sources, the last is one over all triplets.
+SCREENING: Final = ("screen",)
+CANDIDATES: Final = ("generate", "verify", "rank", "caption", "review", "instruct")
+SELECTION: Final = ("publish",)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One shard's share of a segment; all a worker needs, and all of it can be pickled."""
+
+    workspace: str
+    config: BuildConfig
+    segment: tuple[str, ...]
+    shard: Shard
+    done: dict[str, Commit]
+
+
+Mapper = Callable[[Sequence[Job]], Iterable[tuple[Job, dict[str, Commit]]]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """An opened run: its workspace, config and executor."""
+
+    config: BuildConfig
+    store: Store
+    images: ImageStore
+    executor: Executor
+
+    @property
+    def folder(self) -> str:
+        return f"runs/{self.config.name}"
+
+
+def make_stages(config: BuildConfig, pools: dict[str, SourcePool]) -> list[Stage[Any, Any]]:
+    """The stages of a run, in the order the data flows."""
+    return [
+        Screen(config.screen.measure, config.screen.cut, pools),
+        Generate(config.generate.measure, config.generate.cut),
+        Verify(config.verify.measure, config.verify.cut),
+        Rank(config.rank.measure, config.rank.cut),
+        Caption(config.caption.measure, config.caption.cut),
+        Review(config.review.measure, config.review.cut),
+        Instruct(config.instruct.measure, config.instruct.cut),
+        Publish(config.publish.measure, config.publish.cut),
+    ]
+
+
+def open_pools(config: BuildConfig) -> dict[str, SourcePool]:
+    """The pools of a run, by the name their sources carry."""
+    pools: dict[str, SourcePool] = {}
+    for spec in config.pools:
+        name = str(getattr(POOLS.parse(spec.name, spec.params), "name", spec.name))
+        if name in pools:
+            raise ConfigError(f"two pools are called '{name}'", "give one another `name` in its params")
+        pools[name] = POOLS.get(spec.name, spec.params)
+    return pools
+
+
+def open_run(workspace: Path, config: BuildConfig) -> Run:
+    """Open a run: list its sources, extend its plan, and look at nothing else.
+
+    Raises:
+        ConfigError: A pool, an adapter or a parameter is wrong.
+        WorkspaceError: The workspace cannot be used.
+    """
+    executor, images = _worker(str(workspace), config.model_dump_json())
+    pools = open_pools(config)
+    for stage in executor.stages.values():
+        stage.identities()
+    sources = order(config.seed, (source for pool in pools.values() for source in pool.list()))
+    identity = fingerprint(config.seed, [POOLS.identity(spec.name, spec.params) for spec in config.pools])
+    shards = plan(
+        executor.store, f"runs/{config.name}/plan-{identity[:16]}", sources, config.shard_size, config.limit
+    )
+    executor = Executor(executor.store, list(executor.stages.values()), shards, executor.context)
+    return Run(config, executor.store, images, executor)
+
+
+@lru_cache(maxsize=4)
+def _worker(workspace: str, config_json: str) -> tuple[Executor, ImageStore]:
+    """What a process needs to work for a run; made once, so that models load once."""
+    config = BuildConfig.model_validate_json(config_json)
+    store = Store(Path(workspace))
+    images = ImageStore(store)
+    calls = Calls(Path(workspace) / "answers.sqlite", CallSettings(run=config.name))
+    log_path = Path(workspace) / "crashes.log"
+
+    def log(text: str) -> None:
+        with log_path.open("a") as file:
+            file.write(text + "\n")
+
+    context = Context(config.seed, images, calls, log)
+    return Executor(store, make_stages(config, open_pools(config)), (), context), images
+
+
+def work(job: Job) -> dict[str, Commit]:
+    """Do a job: what a worker runs, in whatever thread, process or machine."""
+    executor, _ = _worker(job.workspace, job.config.model_dump_json())
+    if job.segment == SCREENING:
+        executor.measure("screen", job.shard, job.shard.sources)
+        return job.done
+    return executor.run_shard(job.shard, job.segment, job.done)
+
+
+def build(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
+    """Bring a run up to date, from screening to selection; what is done already costs a look.
+
+    Args:
+        run: The opened run.
+        mapper: Applies `work` to jobs, in any order and place, and yields each with its commits.
+
+    Returns:
+        The commits of every shard that was needed, in plan order.
+
+    Raises:
+        TooManyFailures: A stage failed more often than the config allows.
+    """
+    executor = run.executor
+    done = _screened(run, mapper)
+    wave = len(executor.shards) if run.config.publish.cut.target is None else 4 * run.config.workers
+    end = 0
+    while end < len(executor.shards) and not _enough(run, done[:end]):
+        start, end = end, end + wave
+        jobs = [
+            Job(str(run.store.root), run.config, CANDIDATES, shard, commits)
+            for shard, commits in zip(executor.shards[start:end], done[start:end], strict=True)
+            if CANDIDATES[-1] not in commits
+        ]
+        for job, commits in mapper(jobs) if jobs else ():
+            done[executor.shards.index(job.shard)] = commits
+    del executor.shards[end:], done[end:]
+    for name in CANDIDATES:
+        _check_failures(run, name, done)
+    if any("publish" not in commits for commits in done):
+        for shard, commits in zip(executor.shards, done, strict=True):
+            executor.measure("publish", shard, executor.kept("instruct", shard, commits))
+        for commits, commit in zip(done, executor.decide_run("publish", done), strict=True):
+            commits["publish"] = commit
+    return done
+
+
+def _screened(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
+    executor = run.executor
+    done = executor.commits(retry=SCREENING)
+    due = [shard for shard, commits in zip(executor.shards, done, strict=True) if "screen" not in commits]
+    if due:
+        for _ in mapper([Job(str(run.store.root), run.config, SCREENING, shard, {}) for shard in due]):
+            pass
+        executor.decide_run("screen", done)
+    done = executor.commits(retry=CANDIDATES)
+    _check_failures(run, "screen", done)
+    return done
+
+
+def _enough(run: Run, done: Sequence[dict[str, Commit]]) -> bool:
+    cut = run.config.publish.cut
+    if cut.target is None:
+        return False
+    kept = sum(commits["instruct"].statuses.get(Status.KEPT, 0) for commits in done)
+    return kept >= math.ceil(cut.target * cut.margin)
+
+
+def _check_failures(run: Run, name: str, done: Sequence[dict[str, Commit]]) -> None:
+    """Stop above `max_failed`, judged over the whole stage. Refusals are not counted, and one failure is forgiven."""
+    owed = sum(commits[name].owed for commits in done)
+    failed = sum(commits[name].statuses.get(Status.FAILED, 0) for commits in done)
+    failed -= sum(commits[name].reasons.get(FailureKind.REFUSED, 0) for commits in done)
+    if failed > max(1, run.config.max_failed * owed):
+        raise TooManyFailures(
+            f"stage '{name}' failed on {failed} of {owed} rows, more than max_failed={run.config.max_failed:g} allows",
+            f"see `fedbench status` and {run.store.root}/crashes.log",
+        )

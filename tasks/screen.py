@@ -1,0 +1,243 @@
+"""Screen: what each source photo is like, then which of them pass, alone and beside the others."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import cv2
+import imagehash
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from schemas.config import ScreenCut, ScreenMeasure
+from schemas.expressions import Expression
+from schemas.outcomes import Reason
+from schemas.records import Key, Photo, Source, SourceFacts, Vote
+from tasks.engine.errors import UnreadableImage
+from tasks.engine.fingerprint import sha256
+from tasks.engine.images import Picture
+from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage
+from tasks.faces import ANALYZERS, EMBEDDERS, Face
+from tasks.faces.geometry import inter_eye_distance
+from tasks.faces.quality import exposure_shares, second_face_ratio, sharpness
+from tasks.sources import SourcePool
+from tasks.voters import VOTERS
+from tasks.voters.ballots import poll
+
+
+class Screen(Stage[Source, SourceFacts]):
+    """Never rejects an expression, an open mouth or closed eyes."""
+
+    name = "screen"
+    scope = Scope.RUN
+    measurement = SourceFacts
+    output = Photo
+    measure_params: ScreenMeasure
+    cut_params: ScreenCut
+
+    def __init__(
+        self, measure_params: ScreenMeasure, cut_params: ScreenCut, pools: Mapping[str, SourcePool] | None = None
+    ) -> None:
+        super().__init__(measure_params, cut_params)
+        self.pools = pools or {}
+
+    def identities(self) -> list[object]:
+        faces, identity = self.measure_params.faces, self.measure_params.identity
+        return [
+            ANALYZERS.identity(faces.name, faces.params),
+            EMBEDDERS.identity(identity.name, identity.params),
+            *(VOTERS.identity(voter.name, voter.params) for voter in self.measure_params.label_panel),
+        ]
+
+    def measure(self, rows: Sequence[Source], ctx: Context) -> Iterator[tuple[Key, SourceFacts | Failed]]:
+        for row in rows:
+            try:
+                loaded = self.pools[row.key.pool].load(row)
+            except UnreadableImage as error:
+                yield row.key, SourceFacts(problem=error.reason, detail=str(error))
+                continue
+            picture = ctx.images.put(loaded.pixels)
+            yield row.key, self._facts(row, picture, loaded.file_sha256)
+
+    def _facts(self, row: Source, picture: Picture, file_sha256: str) -> SourceFacts:
+        params = self.measure_params
+        faces = ANALYZERS.get(params.faces.name, params.faces.params).analyze(picture)
+        height, width = picture.pixels.shape[:2]
+        facts = SourceFacts(
+            image=picture.digest,
+            width=width,
+            height=height,
+            file_sha256=file_sha256,
+            pixel_sha256=sha256(repr(picture.pixels.shape).encode() + picture.pixels.tobytes()),
+            phash=perceptual_hash(picture.pixels),
+            faces=len(faces),
+            votes=poll(params.label_panel, picture) if row.label is None else (),
+        )
+        return facts.model_copy(update=self._face_facts(picture, faces)) if faces else facts
+
+    def _face_facts(self, picture: Picture, faces: Sequence[Face]) -> dict[str, object]:
+        spec = self.measure_params.identity
+        over, under = exposure_shares(picture.pixels, faces[0])
+        return {
+            "second_face": second_face_ratio(faces),
+            "inter_eye": inter_eye_distance(faces[0]),
+            "yaw": faces[0].yaw,
+            "pitch": faces[0].pitch,
+            "sharpness": sharpness(picture.pixels, faces[0]),
+            "overexposed": over,
+            "underexposed": under,
+            "embedding": EMBEDDERS.get(spec.name, spec.params).embed(picture, faces[0]).astype("<f4").tobytes(),
+        }
+
+    def cut(self, items: Sequence[Item[Source, SourceFacts]]) -> Iterator[tuple[Key, Outcome]]:
+        """Thresholds row by row; then duplicates, persons and caps in plan order, where the earlier source wins."""
+        admitted = Admitted(self.cut_params)
+        for item in items:
+            outcome = unfit(item.row, item.measurement, self.cut_params)
+            yield item.key, outcome or admitted.offer(item)
+
+
+def perceptual_hash(pixels: NDArray[np.uint8]) -> str:
+    """The 64-bit DCT hash of RGB (H, W, 3) uint8 pixels (`imagehash.phash`), 16 hexadecimal digits."""
+    # Shrinking by area averaging first makes the library's own resize cheap and changes few bits.
+    small = cv2.resize(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), (128, 128), interpolation=cv2.INTER_AREA)
+    return str(imagehash.phash(Image.fromarray(small)))
+
+
+def label_of(row: Source, votes: Sequence[Vote]) -> tuple[Expression | None, str]:
+    """A source's expression and who says so: the pool, else more than half of the label panel, else nobody."""
+    if row.label is not None:
+        return row.label, "given"
+    named = Counter(vote.expression for vote in votes if vote.expression is not None)
+    for expression, count in named.items():
+        if count > len(votes) / 2:
+            return expression, "panel"
+    return None, ""
+
+
+def unfit(row: Source, facts: SourceFacts, cut: ScreenCut) -> Rejected | None:
+    """Why a source cannot be used, looked at alone; None if it can. The first of several reasons counts."""
+    if facts.problem:
+        return Rejected(Reason.UNREADABLE, f"{facts.problem}: {facts.detail}")
+    if facts.faces == 0:
+        return Rejected(Reason.NO_FACE, "no face is found")
+    if facts.second_face > cut.max_second_face:
+        return Rejected(
+            Reason.SEVERAL_FACES, f"second face {facts.second_face:.2f} of the first, at most {cut.max_second_face:g}"
+        )
+    measures = (
+        (Reason.FACE_TOO_SMALL, "inter-eye px", facts.inter_eye, cut.min_inter_eye_px, None),
+        (Reason.POSE, "yaw", abs(facts.yaw or 0), None, cut.max_yaw),
+        (Reason.POSE, "pitch", abs(facts.pitch or 0), None, cut.max_pitch),
+        (Reason.BLURRED, "sharpness", facts.sharpness, cut.min_sharpness, None),
+        (Reason.EXPOSURE, "over-exposed share", facts.overexposed, None, cut.max_overexposed),
+        (Reason.EXPOSURE, "under-exposed share", facts.underexposed, None, cut.max_underexposed),
+        (Reason.LOW_LABEL_CONFIDENCE, "label confidence", row.label_confidence, cut.min_label_confidence, None),
+    )
+    for reason, what, value, least, most in measures:
+        if value is not None and least is not None and value < least:
+            return Rejected(reason, f"{what} {value:.4g}, needs {least:g}")
+        if value is not None and most is not None and value > most:
+            return Rejected(reason, f"{what} {value:.4g}, at most {most:g}")
+    if label_of(row, facts.votes)[0] is None:
+        named = ", ".join(str(vote.expression or vote.abstained) for vote in facts.votes) or "nobody asked"
+        return Rejected(Reason.UNLABELLED, f"no label, and the panel does not agree: {named}")
+    return None
+
+
+class Admitted:
+    """The sources admitted so far: greedy, so that a longer list never changes an earlier decision."""
+
+    def __init__(self, cut: ScreenCut) -> None:
+        self._cut = cut
+        self._keys: list[Key] = []
+        self._pixels: dict[str, Key] = {}
+        self._hashes = np.zeros(0, np.uint64)
+        self._faces = np.zeros((0, 0), np.float32)
+        self._subjects: list[Key] = []
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def offer(self, item: Item[Source, SourceFacts]) -> Outcome:
+        """Admit a source, or say which earlier one or which cap stands against it."""
+        row, facts = item.row, item.measurement
+        face = np.frombuffer(facts.embedding or b"", "<f4")
+        subject = self._subject(item.key, row, face)
+        rejection = self._duplicate(facts) or self._over_cap(row, subject)
+        if rejection:
+            return rejection
+        self._admit(item.key, row, facts, face, subject)
+        expression, label_source = label_of(row, facts.votes)
+        assert expression is not None
+        assert facts.image is not None
+        return Kept(
+            Photo(
+                key=item.key,
+                image=facts.image,
+                width=facts.width,
+                height=facts.height,
+                file_sha256=facts.file_sha256,
+                pixel_sha256=facts.pixel_sha256,
+                expression=expression,
+                label_source=label_source,
+                subject=str(subject),
+                path=row.path,
+                split=row.split,
+                clip=row.clip,
+                movie=row.movie,
+                licence=row.licence,
+            )
+        )
+
+    def _duplicate(self, facts: SourceFacts) -> Rejected | None:
+        if not self._cut.duplicates:
+            return None
+        if facts.pixel_sha256 in self._pixels:
+            return Rejected(Reason.DUPLICATE, f"same pixels as {self._pixels[facts.pixel_sha256]}")
+        if len(self._hashes):
+            bits = np.bitwise_count(self._hashes ^ np.uint64(int(facts.phash, 16)))
+            nearest = int(bits.argmin())
+            if bits[nearest] <= self._cut.near_duplicate_bits:
+                return Rejected(
+                    Reason.NEAR_DUPLICATE,
+                    f"{bits[nearest]} of 64 hash bits from {self._keys[nearest]}, "
+                    f"needs more than {self._cut.near_duplicate_bits}",
+                )
+        return None
+
+    def _subject(self, key: Key, row: Source, face: NDArray[np.float32]) -> Key:
+        """The first admitted source of the same person: the pool's own word for it, else the closest face."""
+        if row.identity:
+            return Key(row.key.pool, f"identity {row.identity}")
+        if len(self._faces):
+            cosines = self._faces[: len(self._keys)] @ face
+            closest = int(cosines.argmax())
+            if cosines[closest] >= self._cut.same_identity:
+                return self._subjects[closest]
+        return key
+
+    def _caps(self, row: Source, subject: Key) -> list[tuple[Reason, tuple[str, str], int | None]]:
+        cut, pool = self._cut, row.key.pool
+        return [
+            (Reason.CAP_CLIP, ("clip", f"{pool}/{row.clip}" if row.clip else ""), cut.max_per_clip),
+            (Reason.CAP_MOVIE, ("movie", f"{pool}/{row.movie}" if row.movie else ""), cut.max_per_movie),
+            (Reason.CAP_IDENTITY, ("subject", str(subject)), cut.max_per_identity),
+        ]
+
+    def _over_cap(self, row: Source, subject: Key) -> Rejected | None:
+        for reason, group, most in self._caps(row, subject):
+            if most is not None and group[1] and self._counts[group] >= most:
+                return Rejected(reason, f"{group[0]} {group[1]} already has {most}")
+        return None
+
+    def _admit(self, key: Key, row: Source, facts: SourceFacts, face: NDArray[np.float32], subject: Key) -> None:
+        if len(self._keys) >= len(self._faces):
+            grown = np.zeros((max(64, 2 * len(self._faces)), len(face)), np.float32)
+            grown[: len(self._faces)] = self._faces.reshape(-1, len(face))
+            self._faces = grown
+        self._faces[len(self._keys)] = face
+        self._keys.append(key)
+        self._subjects.append(subject)
+        self._pixels[facts.pixel_sha256] = key
+        self._hashes = np.append(self._hashes, np.uint64(int(facts.phash, 16)))
+        for _, group, _ in self._caps(row, subject):
+            self._counts[group] += 1

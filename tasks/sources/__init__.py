@@ -1,0 +1,49 @@
+"""Source pools: where photos come from. Pools list and crop; screening only measures."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.records import Source
+from tasks.engine.registry import Registry
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A source's pixels as they enter the store.
+
+    Attributes:
+        pixels: RGB (H, W, 3) uint8, upright, without metadata.
+        file_sha256: Hash of the file on the user's disk (of the whole photo where the source is a crop of it).
+    """
+
+    pixels: NDArray[np.uint8]
+    file_sha256: str
+
+
+class SourcePool(Protocol):
+    """A collection of photos."""
+
+    def list(self) -> Iterable[Source]:
+        """Every source once, in any order, without opening a picture.
+
+        Raises:
+            ConfigError: The root or the manifest is wrong.
+        """
+        ...
+
+    def load(self, source: Source) -> Loaded:
+        """The pixels of one source.
+
+        Raises:
+            UnreadableImage: With a reason, for whatever cannot be read.
+        """
+        ...
+
+
+POOLS: Registry[SourcePool] = Registry(
+    "pool", {"folder": "tasks.sources.folder:FolderPool", "samples": "tasks.sources.samples:SamplePool"}
+)
