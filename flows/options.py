@@ -1,6 +1,7 @@
 """A config from a preset, a file and `--set` options, with every mistake in one line."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 import schemas
-from schemas.config import BuildConfig
+from schemas.config import Adapter, BuildConfig
 from tasks.engine.errors import ConfigError
 
 PRESETS: Final = Path(schemas.__file__).parent / "presets"
@@ -25,7 +26,7 @@ def load_config(preset: str | None = None, file: Path | None = None, sets: Seque
     Raises:
         ConfigError: Unknown preset or key, unreadable file, wrong type or impossible value: says which and where.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = BuildConfig().model_dump(mode="json")
     if preset is not None:
         if preset not in presets():
             raise ConfigError(f"unknown preset '{preset}'", f"choose one of: {', '.join(presets())}")
@@ -49,7 +50,9 @@ def validate(values: Any) -> BuildConfig:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise ConfigError(f"unknown key '{where}'", f"known there: {', '.join(_known(first['loc'][:-1]))}") from None
+            raise ConfigError(
+                f"unknown key '{where}'", f"known there: {', '.join(_known(first['loc'][:-1]))}"
+            ) from None
         raise ConfigError(f"{where}: {first['msg']}", f"it is {first['input']!r}"[:120]) from None
 
 
@@ -90,20 +93,21 @@ def assign(values: dict[str, Any], option: str) -> None:
         raise ConfigError(f"--set {option}: the value is not YAML", "quote it") from None
     node: Any = values
     *parents, last = path.split(".")
-    for step in parents:
-        if isinstance(node, list):
-            node = node[_place(node, step, option)]
-        else:
-            node = node.setdefault(step, {})
+    for step, following in pairwise([*parents, last]):
+        place = _place(node, step, option)
+        if isinstance(node, dict) and place not in node:
+            node[place] = {}
+        if isinstance(node[place], str) and following in Adapter.model_fields:
+            node[place] = {"name": node[place]}
+        node = node[place]
         if not isinstance(node, dict | list):
             raise ConfigError(f"--set {option}: '{step}' is a plain value, nothing lies below it", "see --print-config")
-    if isinstance(node, list):
-        node[_place(node, last, option)] = value
-    else:
-        node[last] = value
+    node[_place(node, last, option)] = value
 
 
-def _place(node: list[Any], step: str, option: str) -> int:
+def _place(node: dict[str, Any] | list[Any], step: str, option: str) -> Any:
+    if isinstance(node, dict):
+        return step
     if not step.isdigit() or int(step) >= len(node):
         raise ConfigError(f"--set {option}: '{step}' is no place in a list of {len(node)}", "places start at 0")
     return int(step)
@@ -112,8 +116,9 @@ def _place(node: list[Any], step: str, option: str) -> int:
 def _known(location: Sequence[int | str]) -> list[str]:
     model: Any = BuildConfig
     for part in location:
-        field = model.model_fields.get(part) if isinstance(model, type) and issubclass(model, BaseModel) else None
+        field = model.model_fields.get(str(part)) if isinstance(model, type) and issubclass(model, BaseModel) else None
         if field is None:
-            return ["name", "params"]
+            return sorted(Adapter.model_fields)
         model = field.annotation
-    return sorted(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else ["name", "params"]
+    is_section = isinstance(model, type) and issubclass(model, BaseModel)
+    return sorted(model.model_fields if is_section else Adapter.model_fields)

@@ -109,7 +109,7 @@ class RankMeasure(Section):
 
     identity: AdapterField = Field(default=Adapter(name="sface"), description="Identity model.")
     faces: AdapterField = Field(default=Adapter(name="mediapipe"), description="Face analyzer for the masks.")
-    mask_dilation: float = Field(default=0.15, ge=0, le=2, description="Widening of the face ovals, in oval heights.")
+    mask_dilation: float = Field(default=0.35, ge=0, le=2, description="Widening of the faces, in inter-eye distances.")
 
 
 class RankCut(Section):

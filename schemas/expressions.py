@@ -1,7 +1,6 @@
 """The seven expressions, their three polarities, and the spellings other people use for them."""
 
 from enum import StrEnum
-
 from typing import Final
 
 
@@ -28,9 +27,10 @@ class Polarity(StrEnum):
 EXPRESSIONS: Final = tuple(Expression)
 
 # FED-Bench, section on candidate verification: surprise counts as negative.
-POLARITY: Final[dict[Expression, Polarity]] = {
-    expression: Polarity.NEGATIVE for expression in EXPRESSIONS
-} | {Expression.HAPPY: Polarity.POSITIVE, Expression.NEUTRAL: Polarity.NEUTRAL}
+POLARITY: Final[dict[Expression, Polarity]] = dict.fromkeys(EXPRESSIONS, Polarity.NEGATIVE) | {
+    Expression.HAPPY: Polarity.POSITIVE,
+    Expression.NEUTRAL: Polarity.NEUTRAL,
+}
 
 _SPELLINGS: Final[dict[str, Expression]] = {
     "happiness": Expression.HAPPY,

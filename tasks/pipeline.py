@@ -103,9 +103,7 @@ def open_run(workspace: Path, config: BuildConfig) -> Run:
         stage.identities()
     sources = order(config.seed, (source for pool in pools.values() for source in pool.list()))
     identity = fingerprint(config.seed, [POOLS.identity(spec.name, spec.params) for spec in config.pools])
-    shards = plan(
-        executor.store, f"runs/{config.name}/plan-{identity[:16]}", sources, config.shard_size, config.limit
-    )
+    shards = plan(executor.store, f"runs/{config.name}/plan-{identity[:16]}", sources, config.shard_size, config.limit)
     executor = Executor(executor.store, list(executor.stages.values()), shards, executor.context)
     return Run(config, executor.store, images, executor)
 

@@ -135,7 +135,7 @@ def nasty_bytes() -> dict[str, tuple[bytes, Fate]]:
         "two-faces.jpg": (saved(two, "JPEG", quality=95), Fate(screen=Reason.SEVERAL_FACES)),
         "group.jpg": (photo_bytes(*GROUP), Fate(screen=Reason.SEVERAL_FACES)),
         "profile.jpg": (photo_bytes(*PROFILE), Fate(screen=Reason.POSE)),
-        "cartoon.png": (saved(drawing(), "PNG"), Fate()),
+        "cartoon.png": (saved(drawing(), "PNG"), faceless),
         "SHOUTING.JPG": (jpeg, Fate(screen=Reason.DUPLICATE)),
         "naïve 笑顔 😀.jpg": (jpeg, Fate(screen=Reason.DUPLICATE)),
         "caf\u00e9.jpg": (jpeg, Fate(screen=Reason.DUPLICATE)),

@@ -78,6 +78,8 @@ def make_canvas(shape: tuple[int, ...], frame: FaceFrame, displacement: Floats) 
     moved[:LANDMARKS] += frame.to_pixels(displacement)
     inside = np.zeros((bottom - top, right - left), np.float32)
     cv2.fillPoly(inside, [_whole(source[LANDMARKS:])], 1.0)
+    if not inside.any():
+        return None
     return Canvas(
         rows=slice(int(top), int(bottom)),
         columns=slice(int(left), int(right)),

@@ -1,5 +1,8 @@
 """The error taxonomy. Everything a user can mend is one line: what, where, how."""
 
+from collections.abc import Callable
+from functools import partial
+
 from schemas.outcomes import FailureKind
 
 
@@ -79,6 +82,9 @@ class ItemFailed(Exception):
         super().__init__(message)
         self.kind = kind
         self.retryable = retryable
+
+    def __reduce__(self) -> tuple[Callable[..., "ItemFailed"], tuple[()]]:
+        return partial(ItemFailed, self.kind, str(self), retryable=self.retryable), ()
 
 
 class ProviderError(Exception):

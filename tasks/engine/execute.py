@@ -156,7 +156,11 @@ class Executor:
 
     def rows_to_measure(self, name: str, shard: Shard, done: dict[str, Commit]) -> list[Any]:
         place = self.order.index(name)
-        return list(shard.sources) if place == 0 else self.kept(self.stages[name].reads or self.order[place - 1], shard, done)
+        return (
+            list(shard.sources)
+            if place == 0
+            else self.kept(self.stages[name].reads or self.order[place - 1], shard, done)
+        )
 
     def rows_to_decide(self, name: str, shard: Shard, done: dict[str, Commit]) -> list[Any]:
         place = self.order.index(name)
@@ -209,10 +213,16 @@ class Executor:
 
     def _stored(self, name: str, shard: Shard) -> dict[tuple[Key, str], Any]:
         kind: Any = measured_type(self.stages[name].measurement)
-        rows = [row for part in self._parts(name, shard) for row in self.store.read_part(self.folder(name, shard), part, kind)]
+        rows = [
+            row
+            for part in self._parts(name, shard)
+            for row in self.store.read_part(self.folder(name, shard), part, kind)
+        ]
         return {(row.key, row.input): row for row in rows}
 
-    def _measure(self, stage: AnyStage, due: Sequence[tuple[Any, str, Sequence[Key]]]) -> Iterator[tuple[Key, str, Any]]:
+    def _measure(
+        self, stage: AnyStage, due: Sequence[tuple[Any, str, Sequence[Key]]]
+    ) -> Iterator[tuple[Key, str, Any]]:
         if not due:
             return
         input_of = {key: input_ for _, input_, keys in due for key in keys}
@@ -264,7 +274,9 @@ class Executor:
             part=self.store.write_part(self.folder(name, shard), decided_type(output), rows),
             owed=len(rows),
             statuses=dict(sorted(Counter(row.status for row in rows).items())),
-            reasons=dict(sorted(Counter(str(row.reason or row.kind) for row in rows if row.reason or row.kind).items())),
+            reasons=dict(
+                sorted(Counter(str(row.reason or row.kind) for row in rows if row.reason or row.kind).items())
+            ),
             retryable=sum(row.retryable for row in rows),
             kept_digest=digest(row.value for row in rows if row.status is Status.KEPT),
         )
@@ -273,5 +285,3 @@ class Executor:
         if self.store.read_json(path) != value:
             self.store.write_json(path, value)
         return commit
-
-

@@ -18,7 +18,8 @@ class Adapter:
     """What every adapter class declares beside its protocol's methods.
 
     `Params` is a pydantic model with `extra="forbid"`; `version` rises when the same input would give another
-    output; `weights` names the entries of the model registry that the adapter reads.
+    output; `weights` names the entries of the model registry that the adapter reads; `local` names the parameters
+    that only say where things lie on this machine.
     """
 
     class Params(BaseModel, extra="forbid", frozen=True):
@@ -26,6 +27,7 @@ class Adapter:
 
     version: int = 1
     weights: tuple[str, ...] = ()
+    local: tuple[str, ...] = ()
 
     def __init__(self, params: Any) -> None:
         self.params = params

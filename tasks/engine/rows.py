@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from pydantic import Field, create_model
+from pydantic import create_model
 
 from schemas.outcomes import FailureKind, Reason, Status
 from schemas.records import Key, KeyField, Record
@@ -31,7 +31,7 @@ class MeasuredCommit(Record):
 
 
 @cache
-def measured_type(measurement: type[Record]) -> type[Record]:
+def measured_type(measurement: Any) -> type[Record]:
     """The row type of a measured part: a measurement or a failure, by key and digest of the input row."""
     return create_model(
         f"Measured{measurement.__name__}",
@@ -46,7 +46,7 @@ def measured_type(measurement: type[Record]) -> type[Record]:
 
 
 @cache
-def decided_type(output: type[Record]) -> type[Record]:
+def decided_type(output: Any) -> type[Record]:
     """The row type of a decided part: one owed key, how it left, why, and as what."""
     return create_model(
         f"Decided{output.__name__}",
@@ -57,7 +57,7 @@ def decided_type(output: type[Record]) -> type[Record]:
         kind=(FailureKind | None, None),
         evidence=(str, ""),
         retryable=(bool, False),
-        value=(output | None, Field(default=None)),
+        value=(output | None, None),
     )
 
 

@@ -8,9 +8,10 @@ is the largest: where it has no landmarks the picture has no usable face and the
 next smaller face is not the one the picture is about.
 """
 
+import atexit
 import math
 import os
-from contextlib import suppress
+import weakref
 from typing import Any, Final
 
 import cv2
@@ -32,6 +33,7 @@ MIN_OVERLAP: Final = 0.2  # of landmarks and detection, so that a neighbour's fa
 
 # 4096 entries are about 25 MB; one picture is asked for by screening, editor, voters, ranking and describers.
 _analysed: Memo[tuple[Face, ...]] = Memo(4096)
+_open: "weakref.WeakSet[MediapipeAnalyzer]" = weakref.WeakSet()
 
 
 class MediapipeAnalyzer(Adapter):
@@ -74,6 +76,7 @@ class MediapipeAnalyzer(Adapter):
         with quiet_stderr():
             self._detector: Any = cv2.FaceDetectorYN.create(yunet, "", (320, 320), params.min_score, 0.3, 5000)
             self._landmarker = vision.FaceLandmarker.create_from_options(options)
+        _open.add(self)
             # The first run builds the graph and says so; it should do that here.
             self._landmarker.detect(self._image(np.zeros((CROP_SIZE, CROP_SIZE, 3), np.uint8)))
         self._key = params.model_dump_json()
@@ -126,10 +129,13 @@ class MediapipeAnalyzer(Adapter):
             self._landmarker.close()
             self._landmarker = None
 
-    def __del__(self) -> None:
-        # MediaPipe's own __del__ prints a TypeError when it runs after its module is gone.
-        with suppress(Exception):
-            self.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """MediaPipe's own __del__ prints a TypeError when it runs after its module is gone."""
+    for analyzer in list(_open):
+        analyzer.close()
 
 
 def forget() -> None:

@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+from tasks.faces import Face
+
 # Ours. A coefficient's weight by the start of its name; the first that matches counts, 1 where none does.
 # Gaze is not expression, and blinks and squints come and go between two photos of one expression. The last two
 # hardly ever leave 0 in MediaPipe's model (noseSneer ~0, mouthFrown and eyeWide below .05 on real photos), so a
@@ -45,6 +47,11 @@ def expression_change(before: Mapping[str, float], after: Mapping[str, float]) -
     if before.keys() != after.keys():
         raise ValueError("blendshapes of different models")
     return math.sqrt(math.fsum(_weight(name) * (after[name] - before[name]) ** 2 for name in before))
+
+
+def blendshape_distance(before: Face, after: Face) -> float:
+    """`expression_change` of two faces of one analyzer."""
+    return expression_change(before.blendshapes, after.blendshapes)
 
 
 def _weight(name: str) -> float:

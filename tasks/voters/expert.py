@@ -112,5 +112,5 @@ class BlendshapeVoter(ExpertVoter):
     version = 1
     weights = ("face_landmarker", "yunet")
 
-    def _probabilities(self, pixels: NDArray[np.uint8], face: Face) -> dict[Expression, float]:  # noqa: ARG002
+    def _probabilities(self, pixels: NDArray[np.uint8], face: Face) -> dict[Expression, float]:
         return probabilities(face.blendshapes)

@@ -26,7 +26,7 @@ INTENSITIES = (0.0, 0.02, 0.25, 0.5, 0.75, 1.0, 1.3)
 
 @cache
 def photo(name: str) -> tuple[Picture, Face]:
-    samples = SamplePool(SamplePool.Params())
+    samples = SamplePool(SamplePool.Params.model_validate({}))
     source = next(source for source in samples.list() if source.key.source_id == name)
     picture = Picture(f"warp {name}", samples.load(source).pixels)
     return picture, ANALYZERS.get("mediapipe", {}).analyze(picture)[0]
@@ -35,7 +35,8 @@ def photo(name: str) -> tuple[Picture, Face]:
 def resized(name: str, side: int) -> tuple[NDArray[np.uint8], Face]:
     picture, face = photo(name)
     scale = side / picture.pixels.shape[1]
-    return cv2.resize(picture.pixels, None, fx=scale, fy=scale), replace(face, landmarks=face.landmarks * scale)
+    scaled = replace(face, landmarks=face.landmarks * np.float32(scale))
+    return cv2.resize(picture.pixels, None, fx=scale, fy=scale), scaled
 
 
 def moved(face: Face, right: float, down: float) -> Face:
@@ -150,6 +151,18 @@ def test_a_face_across_the_border_does_no_harm(right: float, down: float) -> Non
     for target in EXPRESSIONS:
         edited = warp_face(picture.pixels, across, target)
         assert np.array_equal(edited[outside], picture.pixels[outside])
+
+
+def test_any_sliver_of_a_face_does_no_harm() -> None:
+    picture, face = photo("officer")
+    pixels = np.ascontiguousarray(picture.pixels[::2, ::2])
+    half = replace(face, landmarks=face.landmarks * np.float32(0.5))
+    for right in range(-240, 241, 24):
+        for down in (-200, -160, 0, 90, 180):
+            across = moved(half, right, down)
+            outside = ~edit_mask(pixels.shape, across)
+            edited = warp_face(pixels, across, Expression.SURPRISE if right % 48 else Expression.DISGUST)
+            assert np.array_equal(edited[outside], pixels[outside])
 
 
 def test_the_source_is_left_alone() -> None:

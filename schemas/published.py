@@ -1,0 +1,117 @@
+"""The rows of the published data set. Flat where users filter, structs where they do not; pictures last."""
+
+from typing import Final
+
+from schemas.records import Record, Vote
+
+# Rises with any change of the columns below or of their meaning.
+SCHEMA_VERSION: Final = 1
+
+
+class ImageCell(Record):
+    """A picture as Hugging Face `Image` stores it: the file's bytes, and a logical name that exists on no disk."""
+
+    bytes: bytes
+    path: str
+
+
+class ReviewCell(Record):
+    """Who decided: `mode` is human, sample or auto, and `note` says what that means for this row."""
+
+    mode: str
+    note: str
+
+
+class TripletRow(Record):
+    """One triplet. The first five columns are its identity; `id` is the readable form of them.
+
+    Attributes:
+        id: Readable key.
+        source_expression, target_expression: What the source shows and the ground truth shall show.
+        instruction, dense_instruction: The simple template, and the description of what must move.
+        back_check: Whether another model could pick the ground truth by the dense instruction.
+        caption: The ground truth's expression in words.
+        votes: Every voter's answer on the ground truth.
+        verdict: The arithmetic of the vote in words.
+        change: Blendshape distance between source and ground truth.
+        identity: ArcFace cosine of source and ground truth, -1..1.
+        background_rmse: 0-255, outside both faces' dilated masks.
+        score, rank: Fused fidelity 0..1 and its place among the source's verified candidates.
+        label_source: Who said what the source shows: given (by the pool) or panel.
+        subject: Readable key of the first source of the same person in the run.
+        source_file_sha256, source_pixel_sha256: Of the user's file, and of its decoded RGB.
+        source_sha256, ground_truth_sha256: Of the PNG bytes in this row.
+        synthetic: The ground truth was made by a model.
+        row_sha256: Over all other columns, pictures by their hash.
+    """
+
+    pool: str
+    source_id: str
+    target: str
+    editor: str
+    attempt: int
+    id: str
+    source_expression: str
+    target_expression: str
+    instruction: str
+    dense_instruction: str
+    back_check: str
+    caption: str
+    votes: tuple[Vote, ...]
+    verdict: str
+    change: float | None
+    identity: float | None
+    background_rmse: float | None
+    score: float
+    rank: int
+    review: ReviewCell
+    label_source: str
+    subject: str
+    clip: str
+    movie: str
+    source_split: str
+    licence: str
+    seed: int
+    synthetic: bool
+    source_file_sha256: str
+    source_pixel_sha256: str
+    source_sha256: str
+    ground_truth_sha256: str
+    schema_version: int
+    row_sha256: str
+    source: ImageCell
+    ground_truth: ImageCell
+
+
+class RejectedRow(Record):
+    """A source or candidate that is not in the data set, and where and why it ended.
+
+    Attributes:
+        stage: Where it ended.
+        status: rejected, failed or waiting; kept only for a source that owed no candidate.
+        reason: A reason or a kind of failure.
+        evidence: The numbers behind it in words.
+        image: The candidate's picture; null for sources, which are not ours to give away.
+    """
+
+    pool: str
+    source_id: str
+    target: str
+    editor: str
+    attempt: int
+    id: str
+    stage: str
+    status: str
+    reason: str
+    evidence: str
+    source_expression: str
+    instruction: str
+    votes: tuple[Vote, ...]
+    change: float | None
+    identity: float | None
+    background_rmse: float | None
+    licence: str
+    image_sha256: str
+    schema_version: int
+    row_sha256: str
+    image: ImageCell | None
