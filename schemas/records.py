@@ -46,8 +46,13 @@ class Record(BaseModel):
 class Source(Record):
     """One photo that a pool lists, before anybody looked at its pixels.
 
-    `path` is relative to the pool's root, `stamp` changes when the file does, `label_confidence` a share in 0..1; `clip`, `movie` and `identity` are
-    the pool's own hints and empty where it has none; `licence` must survive to the export.
+    Attributes:
+        path: Relative to the pool's root.
+        stamp: Changes when the file does; published nowhere.
+        label: The expression the pool says it shows.
+        label_confidence: A share in 0..1.
+        clip, movie, identity: The pool's own hints, empty where it has none.
+        licence: Must survive to the export.
     """
 
     key: KeyField

@@ -76,9 +76,9 @@ class MediapipeAnalyzer(Adapter):
         with quiet_stderr():
             self._detector: Any = cv2.FaceDetectorYN.create(yunet, "", (320, 320), params.min_score, 0.3, 5000)
             self._landmarker = vision.FaceLandmarker.create_from_options(options)
-        _open.add(self)
             # The first run builds the graph and says so; it should do that here.
             self._landmarker.detect(self._image(np.zeros((CROP_SIZE, CROP_SIZE, 3), np.uint8)))
+        _open.add(self)
         self._key = params.model_dump_json()
 
     def analyze(self, picture: Picture) -> tuple[Face, ...]:
@@ -128,7 +128,6 @@ class MediapipeAnalyzer(Adapter):
         if self._landmarker is not None:
             self._landmarker.close()
             self._landmarker = None
-
 
 
 @atexit.register
