@@ -83,15 +83,20 @@ def open_pools(config: BuildConfig) -> dict[str, SourcePool]:
     """The pools of a run, by the name their sources carry."""
     pools: dict[str, SourcePool] = {}
     for spec in config.pools:
-        name = str(getattr(POOLS.parse(spec.name, spec.params), "name", spec.name))
+        name = str(getattr(POOLS.parse(spec.name, spec.params), "pool", spec.name))
         if name in pools:
-            raise ConfigError(f"two pools are called '{name}'", "give one another `name` in its params")
+            raise ConfigError(f"two pools are called '{name}'", "give one another `pool` in its params")
         pools[name] = POOLS.get(spec.name, spec.params)
     return pools
 
 
-def open_run(workspace: Path, config: BuildConfig) -> Run:
-    """Open a run: list its sources, extend its plan, and look at nothing else.
+def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Run:
+    """Open a run: list its sources and plan its shards.
+
+    Args:
+        workspace: Where everything lies.
+        config: What to build.
+        extend: Whether sources that are new get shards now; a mere look leaves the plan as it is.
 
     Raises:
         ConfigError: A pool, an adapter or a parameter is wrong.
@@ -103,7 +108,7 @@ def open_run(workspace: Path, config: BuildConfig) -> Run:
         stage.identities()
     sources = order(config.seed, (source for pool in pools.values() for source in pool.list()))
     identity = fingerprint(config.seed, [POOLS.identity(spec.name, spec.params) for spec in config.pools])
-    shards = plan(executor.store, f"runs/{config.name}/plan-{identity[:16]}", sources, config.shard_size, config.limit)
+    shards = plan(executor.store, f"runs/{config.name}/plan-{identity[:16]}", sources, config.shard_size, config.limit, extend=extend)
     executor = Executor(executor.store, list(executor.stages.values()), shards, executor.context)
     return Run(config, executor.store, images, executor)
 

@@ -44,12 +44,14 @@ class Registry(Generic[T]):
     def __init__(self, kind: str, entries: Mapping[str, str | type[Adapter]]) -> None:
         self.kind = kind
         self._entries: dict[str, str | type[Adapter]] = dict(entries)
-        self._loaded = threading.local()
+        self._held = threading.local()
+        self._idle: dict[str, list[T]] = {}
 
     def add(self, name: str, adapter: type[Adapter]) -> None:
         """Register an adapter of your own, or replace one."""
         self._entries[name] = adapter
-        self._loaded = threading.local()
+        self._held = threading.local()
+        self._idle = {}
 
     def names(self) -> list[str]:
         return sorted(self._entries)
@@ -84,9 +86,29 @@ class Registry(Generic[T]):
         }
 
     def get(self, name: str, params: Mapping[str, Any]) -> T:
-        """The adapter, made at most once per thread: models load once, and need not be thread-safe."""
-        loaded: dict[str, T] = self._loaded.__dict__.setdefault("adapters", {})
+        """The adapter, held by the calling thread, so that it need not be thread-safe.
+
+        A thread that ends hands its adapters on: a process loads a model as often as threads use it at once.
+        """
+        if not hasattr(self._held, "adapters"):
+            self._held.adapters = _Held(self._idle)
+        held: dict[str, T] = self._held.adapters
         key = json.dumps([name, dict(params)], sort_keys=True, default=str)
-        if key not in loaded:
-            loaded[key] = cast(T, self.adapter_class(name)(self.parse(name, params)))
-        return loaded[key]
+        if key not in held:
+            try:
+                held[key] = self._idle.get(key, []).pop()
+            except IndexError:
+                held[key] = cast(T, self.adapter_class(name)(self.parse(name, params)))
+        return held[key]
+
+
+class _Held(dict[str, Any]):
+    """One thread's adapters; given back when the thread, and with it this, goes away."""
+
+    def __init__(self, idle: dict[str, list[Any]]) -> None:
+        super().__init__()
+        self._idle = idle
+
+    def __del__(self) -> None:
+        for key, adapter in self.items():
+            self._idle.setdefault(key, []).append(adapter)

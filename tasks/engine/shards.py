@@ -38,7 +38,9 @@ def order(seed: int, sources: Iterable[Source]) -> list[Source]:
     return sorted(by_key.values(), key=lambda source: (fingerprint("order", seed, list(source.key)), source.key))
 
 
-def plan(store: Store, folder: str, sources: Sequence[Source], size: int, limit: int | None) -> list[Shard]:
+def plan(
+    store: Store, folder: str, sources: Sequence[Source], size: int, limit: int | None, *, extend: bool = True
+) -> list[Shard]:
     """The shards of a run, those planned before first; sources not yet planned open new ones.
 
     Args:
@@ -47,6 +49,7 @@ def plan(store: Store, folder: str, sources: Sequence[Source], size: int, limit:
         sources: All sources the pools list now, ordered. A planned one that is listed no more stays, as planned.
         size: Sources per new shard.
         limit: Use only this many; None for all.
+        extend: Whether new sources are planned now; a mere look leaves the plan as it is.
     """
     listed = {source.key: source for source in sources}
     planned: list[list[Source]] = []
@@ -56,7 +59,7 @@ def plan(store: Store, folder: str, sources: Sequence[Source], size: int, limit:
         number += 1
     known = {source.key for shard in planned for source in shard}
     room = max(0, limit - len(known)) if limit is not None else None
-    fresh = [source for source in sources if source.key not in known][:room]
+    fresh = [source for source in sources if source.key not in known][:room] if extend else []
     opened = [fresh[start : start + size] for start in range(0, len(fresh), size)]
     if opened:
         store.write_json(

@@ -98,8 +98,12 @@ class Spread:
 
 
 def _axis(least: float, most: float, threshold: float) -> tuple[float, float]:
-    """Round ends around the values; the threshold is inside unless that would triple the axis."""
-    width = max(most - least, 1e-6)
+    """Round ends around the values; the threshold is inside unless that would triple the axis.
+
+    Values that hardly differ (by less than a twentieth of the threshold) are not blown up.
+    """
+    width = max(most - least, abs(threshold) / 20, 1e-6)
+    most = max(most, least + width)
     if least - 2 * width <= threshold <= most + 2 * width:
         least, most = min(least, threshold), max(most, threshold)
     step = 10 ** math.floor(math.log10(max(most - least, 1e-6)))

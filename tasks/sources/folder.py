@@ -123,8 +123,22 @@ class FolderPool(Adapter):
             )
 
     def _source(self, path: PurePosixPath, source_id: str, **fields: Any) -> Source:
-        key = Key(self.params.pool, source_id)
-        return Source(**{"key": key, "path": escape(str(path)), "licence": self.params.licence} | fields)
+        known = {
+            "key": Key(self.params.pool, source_id),
+            "path": escape(str(path)),
+            "stamp": _stamp(Path(self.params.root) / path),
+            "licence": self.params.licence,
+        }
+        return Source(**known | fields)
+
+
+def _stamp(file: Path) -> str:
+    """Size and time of a file, of what it leads to if it is a link, so that a replaced one is seen; "" for none."""
+    try:
+        status = file.stat()
+    except (OSError, ValueError):  # ValueError: a zero byte in a manifest's path
+        return ""
+    return f"{status.st_size}-{status.st_mtime_ns}"
 
 
 def escape(name: str) -> str:

@@ -1,0 +1,37 @@
+"""The flow that builds a data set: screen → generate → verify → rank → caption → review → instruct → publish."""
+
+from pathlib import Path
+
+from prefect import flow
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
+
+from flows.runner import prefect_mapper
+from schemas.config import BuildConfig
+from tasks.engine.store import Store
+from tasks.pipeline import build, open_run
+from tasks.report.funnel import funnel_markdown
+from tasks.results import Result, finish
+
+
+@flow(name="build-dataset", flow_run_name="{config.name}-{config.edition}", persist_result=False)
+def build_dataset(config: BuildConfig, workspace: str = "workspace") -> Result:
+    """Bring a data set up to date; what is done already is not done again.
+
+    Args:
+        config: What to build.
+        workspace: The folder where everything lies.
+
+    Returns:
+        Where the data set and its report lie, and the funnel.
+
+    Raises:
+        FedbenchError: With a line for its reader; see its subclasses.
+    """
+    root = Path(workspace).resolve()
+    with Store(root).lock():
+        run = open_run(root, config)
+        done = build(run, prefect_mapper(config.workers))
+        result = finish(run, done)
+    create_markdown_artifact(funnel_markdown(result.funnel), key=f"funnel-{config.name}", description="The funnel")
+    create_link_artifact(result.report.as_uri(), key=f"report-{config.name}", link_text="Report on this machine")
+    return result

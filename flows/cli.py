@@ -1,0 +1,203 @@
+"""The `fedbench` command. Nothing heavy is imported before a verb runs."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flows import quiet
+from flows.options import load_config, presets
+from tasks.engine.errors import FedbenchError
+
+app = typer.Typer(
+    name="fedbench",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Builds triplets (source photo, instruction, ground-truth edit) for facial-expression editing.\n\n"
+    "Start with `fedbench demo`: a small real data set from photos inside installed packages, with no key, no GPU "
+    "and no download. Then `fedbench build --preset folder --set pools.0.params.root=PHOTOS`.\n\n"
+    "Exit codes: 0 done, 2 config, 3 contract (a bug), 4 stopped (budget, quota), 5 too many failures, "
+    "6 waiting for review, 7 environment.",
+)
+models_app = typer.Typer(no_args_is_help=True, help="The model files: what is here, where it comes from, its licence.")
+app.add_typer(models_app, name="models")
+
+Workspace = Annotated[
+    Path, typer.Option("--workspace", "-w", envvar="FEDBENCH_WORKSPACE", help="Folder where everything lies.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also show Prefect's log.")]
+RunName = Annotated[str | None, typer.Option("--run", help="Which run of the workspace; needless with only one.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one value: --set rank.cut.top_k=3")
+]
+Preset = Annotated[str | None, typer.Option(help=f"Start from one of: {', '.join(presets())}.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file, laid over the preset.")]
+
+
+def in_words(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb whose errors become one line on stderr and an exit code, never a traceback."""
+
+    @wraps(verb)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            quiet.settle(verbose=kwargs.get("verbose", False))
+            verb(*args, **kwargs)
+        except FedbenchError as error:
+            typer.secho(f"fedbench: {' '.join(error.message.split())}", err=True, fg="red")
+            if error.hint:
+                typer.echo(f"  {' '.join(error.hint.split())}", err=True)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            typer.echo("fedbench: stopped; run the same command again to go on", err=True)
+            raise typer.Exit(130) from None
+
+    return wrapped
+
+
+@app.command()
+@in_words
+def demo(
+    workspace: Workspace = Path("workspace"),
+    sets: Sets = None,
+    json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Build a small real data set from the sample photos, in about a minute.
+
+    Run it twice: the second time there is nothing left to do.
+    """
+    from flows.console import build_and_show
+
+    build_and_show(workspace, load_config("demo", None, sets or ()), as_json=json)
+
+
+@app.command()
+@in_words
+def build(
+    workspace: Workspace = Path("workspace"),
+    preset: Preset = None,
+    config: ConfigFile = None,
+    sets: Sets = None,
+    print_config: Annotated[bool, typer.Option("--print-config", help="Show the whole config and stop.")] = False,
+    json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Build a data set, or bring it up to date: what is done already is not done again.
+
+    The config is the preset, then the file, then each `--set`. Anything under `cut` costs no model run.
+    """
+    from flows.console import build_and_show, show_config
+
+    if preset is None and config is None:
+        raise typer.BadParameter("give --preset or --config (or both)")
+    chosen = load_config(preset, config, sets or ())
+    if print_config:
+        show_config(chosen, as_json=json)
+    else:
+        build_and_show(workspace, chosen, as_json=json)
+
+
+@app.command()
+@in_words
+def status(
+    workspace: Workspace = Path("workspace"), run: RunName = None, sets: Sets = None, json: AsJson = False
+) -> None:
+    """Show what is done and what is due, stage by stage, without doing any of it.
+
+    With `--set`: what a build with that change would reuse.
+    """
+    from flows.console import show_status
+
+    show_status(workspace, run, sets or (), as_json=json)
+
+
+@app.command()
+@in_words
+def explain(
+    key: Annotated[str, typer.Argument(help="As the report shows it: samples/astronaut or samples/astronaut:sad@warp#0.")],
+    workspace: Workspace = Path("workspace"),
+    run: RunName = None,
+    json: AsJson = False,
+) -> None:
+    """Tell one row's life: source, candidates, votes, numbers, review, instructions, prompts."""
+    from flows.console import show_life
+
+    show_life(workspace, run, key, as_json=json)
+
+
+@app.command()
+@in_words
+def recut(
+    workspace: Workspace = Path("workspace"), run: RunName = None, sets: Sets = None, json: AsJson = False
+) -> None:
+    """Decide a finished run again under other thresholds and say who moves. No model, no call, nothing written.
+
+    `fedbench build` with the same `--set` makes it so.
+    """
+    from flows.console import show_recut
+
+    show_recut(workspace, run, sets or (), as_json=json)
+
+
+@app.command()
+@in_words
+def verify(folder: Annotated[Path, typer.Argument(help="A published data set.")], json: AsJson = False) -> None:
+    """Check a data set by recomputing hashes, votes, verdicts, ranks, instructions and counts from its rows."""
+    from flows.console import show_faults
+
+    if not show_faults(folder, as_json=json):
+        raise typer.Exit(3)
+
+
+@app.command()
+@in_words
+def doctor(workspace: Workspace = Path("workspace"), json: AsJson = False) -> None:
+    """Say what is installed, reachable and missing here, and what each absence costs."""
+    from flows.doctor import show_health
+
+    if not show_health(workspace, as_json=json):
+        raise typer.Exit(7)
+
+
+@models_app.command("list")
+@in_words
+def models_list(json: AsJson = False) -> None:
+    """List the model files with state, size, licence, origin, and what was tuned against them."""
+    from flows.console import show_models
+
+    show_models(as_json=json)
+
+
+@models_app.command("pull")
+@in_words
+def models_pull(name: Annotated[str, typer.Argument(help="As `fedbench models list` shows it.")]) -> None:
+    """Fetch or convert one model file; its sha256 is checked whatever the origin."""
+    from tasks.engine import weights
+
+    typer.echo(weights.pull(name))
+
+
+@models_app.command("check")
+@in_words
+def models_check(json: AsJson = False) -> None:
+    """Hash every model file that is here; exit 7 if one is not what it should be."""
+    from flows.console import show_models
+
+    if not show_models(as_json=json):
+        raise typer.Exit(7)
+
+
+def main() -> None:
+    """Entry point of the `fedbench` command."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    app()
+
+
+if __name__ == "__main__":
+    main()

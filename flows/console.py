@@ -1,0 +1,296 @@
+"""What the verbs print: tables for people, JSON for programs, a progress bar on the way."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+import prompts
+from flows.options import assign, validate
+from schemas.config import BuildConfig
+from schemas.outcomes import Status
+from tasks.dataset.verify import verify
+from tasks.engine import weights
+from tasks.engine.dossier import Life, SourceLife, lives
+from tasks.engine.errors import ConfigError
+from tasks.engine.recut import fates, moves, recut
+from tasks.engine.stage import Failed, Rejected
+from tasks.pipeline import Run, open_run
+from tasks.report.funnel import funnel, funnel_table
+from tasks.results import Result, finish_if_done, saved_config
+
+OUT = Console()
+ERR = Console(stderr=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
+
+
+def show_config(config: BuildConfig, *, as_json: bool) -> None:
+    """The whole config, as YAML that `--config` reads again."""
+    values = config.model_dump(mode="json")
+    if as_json:
+        print_json(values)
+    else:
+        OUT.out(yaml.safe_dump(values, sort_keys=False), end="", highlight=False)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Any]:
+    """Yields what the flows call after every shard; draws bars with an ETA on a terminal, plain lines elsewhere."""
+    if not ERR.is_terminal:
+        started = time.monotonic()
+
+        def line(segment: str, done: int, total: int) -> None:
+            ERR.print(f"{time.monotonic() - started:6.1f} s  {segment}: {done} of {total} shards", highlight=False)
+
+        yield line
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("shards"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=ERR) as bars:
+        starting = bars.add_task("starting Prefect", total=None)
+        tasks: dict[str, Any] = {}
+
+        def draw(segment: str, done: int, total: int) -> None:
+            bars.update(starting, visible=False)
+            if segment not in tasks:
+                tasks[segment] = bars.add_task(segment, total=total)
+            bars.update(tasks[segment], completed=done)
+
+        yield draw
+
+
+def build_and_show(workspace: Path, config: BuildConfig, *, as_json: bool) -> None:
+    """Build, then show the funnel and where things lie. Without work to do, no orchestrator is started."""
+    workspace = workspace.resolve()
+    started = time.monotonic()
+    result = finish_if_done(workspace, config)
+    fresh = result is None
+    if result is None:
+        from flows.build import build_dataset
+        from flows.runner import on_progress
+
+        with progress_bar() as bar:
+            token = on_progress.set(bar)
+            result = build_dataset(config, str(workspace))
+            on_progress.reset(token)
+    if as_json:
+        print_json(_result_json(result))
+        return
+    OUT.print(funnel_table(result.funnel))
+    if not fresh:
+        OUT.print("Nothing was left to do; every shard was done before.")
+    where = Table.grid(padding=(0, 2))
+    where.add_row("data set", Text(f"{result.dataset}  ({result.triplets} triplets)", overflow="fold"))
+    where.add_row("report", Text(result.report.as_uri(), overflow="fold"))
+    where.add_row("next", Text(f"fedbench verify {result.dataset}", overflow="fold"))
+    where.add_row("took", f"{time.monotonic() - started:.1f} s")
+    OUT.print(where)
+
+
+def _result_json(result: Result) -> dict[str, Any]:
+    return {
+        "dataset": str(result.dataset),
+        "triplets": result.triplets,
+        "written": result.written,
+        "report": str(result.report),
+        "funnel": [asdict(row) for row in result.funnel],
+    }
+
+
+def opened(workspace: Path, name: str | None, sets: Sequence[str] = ()) -> Run:
+    """A run of the workspace for looking at, its saved config changed by `sets`."""
+    values = saved_config(workspace, name).model_dump(mode="json")
+    for option in sets:
+        assign(values, option)
+    return open_run(workspace.resolve(), validate(values), extend=False)
+
+
+def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_json: bool) -> None:
+    """Per stage: shards done and due, and the funnel so far."""
+    run = opened(workspace, name, sets)
+    rows = funnel(run.executor.order, run.executor.commits())
+    if as_json:
+        print_json({"run": run.config.name, "funnel": [asdict(row) for row in rows]})
+        return
+    OUT.print(funnel_table(rows))
+    due = [row.stage for row in rows if not row.complete]
+    if due:
+        OUT.print(f"Due: {', '.join(due)}. `fedbench build` reuses the rest, and every measured row of these.")
+    else:
+        OUT.print("Everything is done.")
+
+
+def show_life(workspace: Path, name: str | None, key: str, *, as_json: bool) -> None:
+    """One source with its candidates, or one candidate."""
+    run = opened(workspace, name)
+    source, wanted = _find(run, key)
+    told = [source, *source.candidates] if wanted is source else [source, wanted]
+    if as_json:
+        print_json({"source": source.source.model_dump(mode="json"), "lives": [_life_json(life) for life in told]})
+        return
+    for life in told:
+        _print_life(run, life)
+    OUT.print(Text("prompts", style="bold"))
+    for prompt in prompts.names():
+        OUT.print(Text(f"  {prompt}  {prompts.sha256_of(prompt)[:12]}"))
+
+
+def _find(run: Run, key: str) -> tuple[SourceLife, Life]:
+    source_name = key.partition(":")[0] if "@" in key else key
+    for shard, done in zip(run.executor.shards, run.executor.commits(), strict=True):
+        if any(str(source.key) in (source_name, key) for source in shard.sources):
+            for source in lives(run.executor, shard, done):
+                for life in (source, *source.candidates):
+                    if str(life.key) == key:
+                        return source, life
+    raise ConfigError(f"no row '{key}' in run '{run.config.name}'", "keys stand in the report, as samples/astronaut")
+
+
+def _life_json(life: Life) -> dict[str, Any]:
+    return {
+        "key": str(life.key),
+        "steps": {stage: vars(step) for stage, step in life.steps.items()},
+        "measured": {
+            stage: {"failed": value.kind, "message": value.message}
+            if isinstance(value, Failed)
+            else value.model_dump(mode="json", exclude={"embedding"})
+            for stage, value in life.measured.items()
+        },
+        "outputs": {stage: value.model_dump(mode="json") for stage, value in life.outputs.items()},
+    }
+
+
+_STYLES = {Status.KEPT: "green", Status.REJECTED: "yellow", Status.FAILED: "red", Status.WAITING: "cyan"}
+
+
+def _print_life(run: Run, life: Life) -> None:
+    OUT.print(Text(str(life.key), style="bold"))
+    for stage, step in life.steps.items():
+        line = Text(f"  {stage:<9}")
+        line.append(f"{step.status:<9}", style=_STYLES[step.status])
+        line.append(" ".join(filter(None, (step.reason, step.evidence))))
+        OUT.print(line)
+    for stage, value in life.measured.items():
+        if isinstance(value, Failed):
+            continue
+        for field, content in value.model_dump(mode="json", exclude={"embedding", "key"}).items():
+            if field == "votes":
+                for vote in content:
+                    said = vote["expression"] or vote["polarity"] or f"abstained: {vote['abstained']}"
+                    OUT.print(Text(f"    {stage}.vote {vote['voter']} ({vote['granularity']}): {said}  {vote['raw']}"))
+            elif field in ("image", "source_image") and content:
+                OUT.print(Text(f"    {stage}.{field} {run.store.path(run.images.path(content))}", overflow="fold"))
+            elif content not in ("", None):
+                OUT.print(Text(f"    {stage}.{field} {content}"))
+    if "instruct" in life.outputs:
+        triplet = life.outputs["instruct"]
+        OUT.print(Text(f"    simple: {triplet.instruction}\n    dense: {triplet.dense_instruction}"))
+
+
+def show_recut(workspace: Path, name: str | None, sets: Sequence[str], *, as_json: bool) -> None:
+    """Who would move under other thresholds."""
+    for option in sets:
+        if ".cut." not in option.partition("=")[0]:
+            raise ConfigError(f"--set {option} is not a threshold", "recut takes stage.cut.name=value; use build for others")
+    if not sets:
+        raise ConfigError("nothing to recut", "give at least one --set stage.cut.name=value")
+    old, new = opened(workspace, name), opened(workspace, name, sets)
+    before = []
+    for shard, done in zip(old.executor.shards, old.executor.commits(), strict=True):
+        decided = {stage: old.executor.decided(stage, shard, commit) for stage, commit in done.items()}
+        before.append(
+            {
+                stage: {row.key: (row.status, str(row.reason or row.kind or "")) for row in rows}
+                for stage, rows in decided.items()
+            }
+        )
+    results = recut(new.executor)
+    after = [
+        {
+            stage: {
+                key: (
+                    outcome.status,
+                    str(outcome.reason if isinstance(outcome, Rejected) else getattr(outcome, "kind", "")),
+                )
+                for key, outcome in outcomes.items()
+            }
+            for stage, outcomes in result.outcomes.items()
+        }
+        for result in results
+    ]
+    moved = moves(fates(before), fates(after))
+    unmeasured = {
+        stage: [str(key) for result in results for key in result.unmeasured[stage]] for stage in new.executor.order
+    }
+    kept = [
+        sum(status is Status.KEPT for shard in side for status, _ in shard.get("publish", {}).values())
+        for side in (before, after)
+    ]
+    if as_json:
+        print_json(
+            {
+                "triplets_before": kept[0],
+                "triplets_after": kept[1],
+                "moved": [{"key": str(move.key), "before": move.before, "after": move.after} for move in moved],
+                "unmeasured": unmeasured,
+            }
+        )
+        return
+    table = Table(title=f"{len(moved)} rows move", title_justify="left")
+    for column in ("row", "before", "after"):
+        table.add_column(column, overflow="fold")
+    for move in moved:
+        table.add_row(Text(str(move.key)), move.before, move.after)
+    OUT.print(table)
+    OUT.print(f"Triplets: {kept[0]} before, {kept[1]} after.")
+    for stage, keys in unmeasured.items():
+        if keys:
+            OUT.print(f"{len(keys)} rows would enter '{stage}' and wait there for a model: run `fedbench build`.")
+
+
+def show_faults(folder: Path, *, as_json: bool) -> bool:
+    """The faults of a data set; whether it has none."""
+    faults = verify(folder)
+    if as_json:
+        print_json({"ok": not faults, "faults": [vars(fault) for fault in faults]})
+    elif faults:
+        for fault in faults:
+            ERR.print(Text(str(fault)))
+        ERR.print(f"{len(faults)} faults in {folder}", style="red")
+    else:
+        OUT.print(Text(f"{folder} is whole: hashes, votes, verdicts, ranks, instructions and counts were recomputed."))
+    return not faults
+
+
+def show_models(*, as_json: bool) -> bool:
+    """The model files; whether none of those that are here is wrong."""
+    rows = weights.table()
+    if as_json:
+        print_json(rows)
+    else:
+        table = Table(*rows[0].keys())
+        for row in rows:
+            table.add_row(*(Text(value, overflow="fold") for value in row.values()))
+        OUT.print(table)
+    return all(row["state"] != "wrong hash" for row in rows)

@@ -1,0 +1,96 @@
+"""Deciding a run again under other thresholds, in memory: no model, no call, nothing written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.outcomes import Status
+from schemas.records import Key
+from tasks.engine.execute import Executor
+from tasks.engine.stage import Kept, Outcome, Scope
+
+
+@dataclass(frozen=True)
+class Recut:
+    """The decisions of one shard under other thresholds.
+
+    Attributes:
+        outcomes: By stage and key.
+        unmeasured: By stage: keys that the new thresholds let in but that no model has measured yet.
+    """
+
+    outcomes: dict[str, dict[Key, Outcome]]
+    unmeasured: dict[str, list[Key]]
+
+
+def recut(executor: Executor) -> list[Recut]:
+    """Decide every shard again from its stored measurements, in plan order.
+
+    Args:
+        executor: A run under the new thresholds, over the plan of the old one.
+    """
+    results = [Recut({}, {}) for _ in executor.shards]
+    kept: list[dict[str, list[Any]]] = [{} for _ in executor.shards]
+    for place, name in enumerate(executor.order):
+        stage = executor.stages[name]
+        before = executor.order[place - 1]
+        groups = []
+        for shard, result, rows_by_stage in zip(executor.shards, results, kept, strict=True):
+            to_measure = list(shard.sources) if place == 0 else rows_by_stage[stage.reads or before]
+            rows = list(shard.sources) if place == 0 else rows_by_stage[before]
+            measured = executor.measured(name, shard, to_measure)
+            missing = {row.key: [key for key in stage.owes(row) if key not in measured] for row in rows}
+            result.unmeasured[name] = [key for keys in missing.values() for key in keys]
+            groups.append(([row for row in rows if not missing[row.key]], measured))
+        _decide(executor, name, stage.scope, groups, results)
+        for result, rows_by_stage in zip(results, kept, strict=True):
+            outcomes = result.outcomes[name].values()
+            rows_by_stage[name] = [outcome.output for outcome in outcomes if isinstance(outcome, Kept)]
+    return results
+
+
+def _decide(
+    executor: Executor,
+    name: str,
+    scope: Scope,
+    groups: Sequence[tuple[list[Any], dict[Key, Any]]],
+    results: Sequence[Recut],
+) -> None:
+    if scope is not Scope.RUN:
+        for result, (rows, measured) in zip(results, groups, strict=True):
+            result.outcomes[name] = executor.decide(name, rows, measured)
+        return
+    together = {key: value for _, measured in groups for key, value in measured.items()}
+    outcomes = executor.decide(name, [row for rows, _ in groups for row in rows], together)
+    for result, (rows, _) in zip(results, groups, strict=True):
+        owed = [key for row in rows for key in executor.stages[name].owes(row)]
+        result.outcomes[name] = {key: outcomes[key] for key in owed}
+
+
+@dataclass(frozen=True)
+class Move:
+    """One key whose fate differs. Fates read "stage: status reason", the last stage that decided on it."""
+
+    key: Key
+    before: str
+    after: str
+
+
+def fates(outcomes: Sequence[dict[str, dict[Key, tuple[Status, str]]]]) -> dict[Key, str]:
+    """By key: where it ended and how, of stage → key → (status, reason) per shard."""
+    ends: dict[Key, str] = {}
+    for shard in outcomes:
+        for stage, decided in shard.items():
+            for key, (status, reason) in decided.items():
+                ends[key] = f"{stage}: {status} {reason}".strip()
+    return ends
+
+
+def moves(before: dict[Key, str], after: dict[Key, str]) -> list[Move]:
+    """Every key with another fate, in order; a key that is gone or new reads "not owed"."""
+    keys = sorted({*before, *after})
+    return [
+        Move(key, before.get(key, "not owed"), after.get(key, "not owed"))
+        for key in keys
+        if before.get(key) != after.get(key)
+    ]

@@ -1,0 +1,83 @@
+"""What a finished build leaves behind: the data set, the report, and the funnel."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schemas.config import BuildConfig
+from tasks.dataset.write import publish
+from tasks.engine.errors import ConfigError
+from tasks.engine.rows import Commit
+from tasks.engine.store import Store
+from tasks.pipeline import Job, Run, build, open_run
+from tasks.report.funnel import FunnelRow, funnel
+from tasks.report.html import write_report
+
+
+@dataclass(frozen=True)
+class Result:
+    """A build's end.
+
+    Attributes:
+        dataset: Folder of the published data set.
+        triplets: How many it holds.
+        written: Whether this run wrote it; False if it lay there already.
+        report: The HTML report.
+        funnel: What became of every owed row, stage by stage.
+    """
+
+    dataset: Path
+    triplets: int
+    written: bool
+    report: Path
+    funnel: list[FunnelRow]
+
+
+class _WorkIsDue(Exception):
+    """A shard needs models."""
+
+
+def finish(run: Run, done: Sequence[dict[str, Commit]]) -> Result:
+    """Publish a built run and write its report; both are left as they are if nothing changed."""
+    published = publish(run, done)
+    run.store.write_json(f"{run.folder}/config.json", run.config.model_dump(mode="json"))
+    return Result(
+        dataset=published.folder,
+        triplets=published.triplets,
+        written=published.written,
+        report=write_report(run, done, f"reports/{run.config.name}"),
+        funnel=funnel(run.executor.order, done),
+    )
+
+
+def finish_if_done(workspace: Path, config: BuildConfig) -> Result | None:
+    """The result of a build that needs no model any more, at most new decisions; None if work is due.
+
+    A caller that gets one need not start an orchestrator at all.
+    """
+
+    def refuse(jobs: Sequence[Job]) -> list[Any]:
+        raise _WorkIsDue
+
+    with Store(workspace).lock():
+        run = open_run(workspace, config)
+        try:
+            return finish(run, build(run, refuse))
+        except _WorkIsDue:
+            return None
+
+
+def saved_config(workspace: Path, name: str | None) -> BuildConfig:
+    """The config of a run in a workspace; without a name, of its only run.
+
+    Raises:
+        ConfigError: There is no such run, or there are several.
+    """
+    runs = sorted(path.parent.name for path in workspace.glob("runs/*/config.json"))
+    if name is None and len(runs) == 1:
+        name = runs[0]
+    if name is None or name not in runs:
+        known = ", ".join(runs) or "none yet"
+        raise ConfigError(f"which run of {workspace}? it has: {known}", "choose one with --run, or build first")
+    return BuildConfig.model_validate(Store(workspace).read_json(f"runs/{name}/config.json"))
