@@ -1,6 +1,6 @@
 """The rows of the published data set. Flat where users filter, structs where they do not; pictures last."""
 
-from typing import Final
+from typing import Any, Final
 
 from schemas.records import Record, Vote
 
@@ -115,3 +115,61 @@ class RejectedRow(Record):
     schema_version: int
     row_sha256: str
     image: ImageCell | None
+
+
+class StageCount(Record):
+    """One line of the funnel: how many rows a stage owed, and how they left it."""
+
+    stage: str
+    owed: int
+    kept: int
+    rejected: int
+    failed: int
+    waiting: int
+    reasons: dict[str, int]
+
+
+class CellCount(Record):
+    """How many triplets go from one expression to another."""
+
+    source: str
+    target: str
+    triplets: int
+
+
+class WeightUsed(Record):
+    """A model file that had a say in the data set."""
+
+    name: str
+    licence: str
+    tuned_against: str
+
+
+class Manifest(Record):
+    """What `manifest.json` says.
+
+    Attributes:
+        fedbench, pyarrow: Versions that wrote it.
+        config: The build's config, without what changes no row and without paths.
+        stages: By stage: its version, and the adapters, prompts and weights it used.
+        prompts: Name → sha256.
+        files: Parquet file → rows.
+        rows_sha256: Over the sorted `row_sha256` of all rows.
+    """
+
+    name: str
+    edition: str
+    split: str
+    schema_version: int
+    fedbench: str
+    pyarrow: str
+    config: dict[str, Any]
+    stages: dict[str, Any]
+    prompts: dict[str, str]
+    weights: tuple[WeightUsed, ...]
+    sources: int
+    triplets: int
+    funnel: tuple[StageCount, ...]
+    cells: tuple[CellCount, ...]
+    files: dict[str, int]
+    rows_sha256: str

@@ -68,7 +68,7 @@ class Screen(Stage[Source, SourceFacts]):
             width=width,
             height=height,
             file_sha256=file_sha256,
-            pixel_sha256=sha256(repr(picture.pixels.shape).encode() + picture.pixels.tobytes()),
+            pixel_sha256=pixel_sha256(picture.pixels),
             phash=perceptual_hash(picture.pixels),
             faces=len(faces),
             votes=poll(params.label_panel, picture) if row.label is None else (),
@@ -95,6 +95,11 @@ class Screen(Stage[Source, SourceFacts]):
         for item in items:
             outcome = unfit(item.row, item.measurement, self.cut_params)
             yield item.key, outcome or admitted.offer(item)
+
+
+def pixel_sha256(pixels: NDArray[np.uint8]) -> str:
+    """Hash of a picture's shape and (H, W, 3) uint8 pixels, whatever file they came from."""
+    return sha256(repr(pixels.shape).encode() + pixels.tobytes())
 
 
 def perceptual_hash(pixels: NDArray[np.uint8]) -> str:

@@ -62,12 +62,14 @@ def write_report(run: Run, done: Sequence[dict[str, Commit]], folder: Path | str
         Page(f"sources-{number + 1:03d}.html", number * PAGE + 1, min(total, (number + 1) * PAGE))
         for number in range(0 if single else math.ceil(total / PAGE))
     ]
+    environment = _environment()
     common = {"config": run.config, "pages": pages, "thumbs": thumbs, "single": single, "total": total}
 
     def write(name: str, template: str, **values: object) -> Path:
-        text = _environment().get_template(template).render(**common, **values)
-        # A file name can hold bytes that are no text; such surrogates are spelled out.
-        run.store.write(f"{place}/{name}", text.encode("utf-8", "backslashreplace"))
+        text = environment.get_template(template).render(**common, **values)
+        data = text.encode()
+        if run.store.read(f"{place}/{name}") != data:
+            run.store.write(f"{place}/{name}", data)
         return run.store.path(f"{place}/{name}")
 
     held: list[Sheet] = []

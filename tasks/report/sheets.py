@@ -8,7 +8,6 @@ from schemas.expressions import POLARITY, Expression
 from schemas.outcomes import Status
 from schemas.records import Ballots, Candidate, Fidelity, Finalist, GroundTruth, Photo, SourceFacts, Triplet, Vote
 from tasks.engine.dossier import Life, SourceLife
-from tasks.engine.stage import Failed
 from tasks.rank import fused
 from tasks.report.funnel import words
 
@@ -30,8 +29,9 @@ class Card:
     """One candidate.
 
     Attributes:
+        key: In a person's words.
         state: "truth", "finalist", "waiting", "failed", "out" or "due", for its frame.
-        image: Digest of its picture; None where there is none, `problem` says why.
+        image: Digest of its picture; None where there is none.
         verdict: The arithmetic of the vote, or what the verdict rests on.
         identity, background, change, score: Cosine -1..1, RMSE 0-255, blendshape distance, fused score 0..1.
         rank: 1 is best; None for those that are no finalists.
@@ -39,12 +39,12 @@ class Card:
         caption: Of a finalist.
     """
 
+    key: str
     target: Expression
     attempt: int
     state: str
     published: bool
     image: str | None
-    problem: str
     words: list[Word]
     verdict: str
     identity: float | None
@@ -132,12 +132,12 @@ def _card(life: Life, cut: RankCut) -> Card:
     stage, step = life.end
     told = stage == "verify"  # the verdict's line says it already
     return Card(
+        key=str(life.key),
         target=target,
         attempt=life.key.attempt,
         state=_state(life),
         published=life.reached("publish"),
         image=made.image if isinstance(made, Candidate) else None,
-        problem=made.message if isinstance(made, Failed) else "",
         words=[_word(vote, target) for vote in ballots.votes] if isinstance(ballots, Ballots) else [],
         verdict=life.steps["verify"].evidence if "verify" in life.steps else "",
         identity=fidelity.identity if isinstance(fidelity, Fidelity) else None,

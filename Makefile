@@ -1,0 +1,35 @@
+# The two commands of a newcomer: `make demo`, `make test`.
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKSPACE ?= workspace
+
+.PHONY: demo test test-slow check clean
+
+demo: $(VENV)/base  ## Build a small real data set from photos inside installed packages
+	$(BIN)/fedbench demo --workspace $(WORKSPACE)
+
+test: $(VENV)/dev  ## Run the tests (minutes)
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/dev  ## Run the tests that take long: kills, servers, big folders
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/dev  ## Style, types, and which room may import which
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/base: requirements/base.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/base.txt
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/base requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/dev.txt
+	touch $@
+
+clean:  ## Remove the environment; the workspace stays
+	rm -rf $(VENV)
