@@ -289,8 +289,10 @@ def show_models(*, as_json: bool) -> bool:
     if as_json:
         print_json(rows)
     else:
-        table = Table(*rows[0].keys())
         for row in rows:
-            table.add_row(*(Text(value, overflow="fold") for value in row.values()))
-        OUT.print(table)
+            style = "green" if row["state"] in ("ready", "derivable") else "yellow"
+            OUT.print(Text.assemble((row["name"], "bold"), "  ", (row["state"], style), f"  {row['size']}"))
+            for field in ("purpose", "licence", "tuned_against", "origin"):
+                if row[field]:
+                    OUT.print(Text(f"  {field.replace('_', ' '):<14}{row[field]}", overflow="fold"), soft_wrap=True)
     return all(row["state"] != "wrong hash" for row in rows)

@@ -15,6 +15,7 @@ class Caption(Stage[Finalist, CaptionText]):
     name = "caption"
     measurement = CaptionText
     output = Finalist
+    ignores = frozenset({"rank", "score"})
     measure_params: DescriberMeasure
 
     def identities(self) -> list[object]:

@@ -28,6 +28,7 @@ class Generate(Stage[Photo, Candidate]):
     name = "generate"
     measurement = Candidate
     output = Candidate
+    ignores = frozenset({"subject", "label_source"})
     measure_params: GenerateMeasure
     cut_params: GenerateCut
 
@@ -62,7 +63,7 @@ class Generate(Stage[Photo, Candidate]):
             if known is None:
                 pending[key] = (request_key, request)
             else:
-                yield key, _candidate(key, request, source, known, known.pixels.shape)
+                yield key, _candidate(key, request, source, *known)
         if not pending:
             return
         results = EDITORS.get(spec.name, spec.params).edit([request for _, request in pending.values()])
@@ -75,8 +76,9 @@ class Generate(Stage[Photo, Candidate]):
                 yield key, Failed(FailureKind.BAD_OUTPUT, problem)
                 continue
             picture = ctx.images.put(_resized(result, source.pixels.shape))
-            ctx.images.remember_edit(request_key, picture.digest)
-            yield key, _candidate(key, request, source, picture, result.shape)
+            raw_size = (result.shape[0], result.shape[1])
+            ctx.images.remember_edit(request_key, picture.digest, raw_size)
+            yield key, _candidate(key, request, source, picture, raw_size)
 
     def cut(self, items: Sequence[Item[Photo, Candidate]]) -> Iterator[tuple[Key, Outcome]]:
         for item in items:
@@ -88,7 +90,7 @@ class Generate(Stage[Photo, Candidate]):
 
 
 def _candidate(
-    key: Key, request: EditRequest, source: Picture, picture: Picture, raw_shape: tuple[int, ...]
+    key: Key, request: EditRequest, source: Picture, picture: Picture, raw_size: tuple[int, int]
 ) -> Candidate:
     return Candidate(
         key=key,
@@ -97,8 +99,8 @@ def _candidate(
         image=picture.digest,
         instruction=request.instruction,
         seed=request.seed,
-        raw_width=raw_shape[1],
-        raw_height=raw_shape[0],
+        raw_width=raw_size[1],
+        raw_height=raw_size[0],
         changed_pixels=changed_pixels(source.pixels, picture.pixels),
         shift=shift(source.pixels, picture.pixels),
     )

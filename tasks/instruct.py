@@ -18,6 +18,7 @@ class Instruct(Stage[GroundTruth, DenseText]):
     name = "instruct"
     measurement = DenseText
     output = Triplet
+    ignores = frozenset({"rank", "caption", "mode", "note"})
     measure_params: DescriberMeasure
 
     def identities(self) -> list[object]:

@@ -1,4 +1,4 @@
-"""The board without people: the best rank is the ground truth, and every row says that nobody looked."""
+"""The board without people: it lets every finalist pass, so that rank decides, and says that nobody looked."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,7 @@ from tasks.engine.registry import Adapter
 
 
 class AutoBoard(Adapter):
-    """Chooses rank 1."""
+    """Chooses all; of these the review's cut keeps the best ranks."""
 
     def review(self, finalists: Sequence[Finalist]) -> Sequence[Opinion]:
-        best = min(finalist.rank for finalist in finalists)
-        return [
-            Opinion(mode="auto", chosen=finalist.rank == best, note="best rank; nobody reviewed it")
-            for finalist in finalists
-        ]
+        return [Opinion(mode="auto", chosen=True, note="best rank; nobody reviewed it") for _ in finalists]

@@ -201,8 +201,9 @@ class Executor:
         return self.measured(name, shard, rows)
 
     def _owed(self, name: str, rows: Sequence[Any]) -> dict[Key, tuple[str, Sequence[Key]]]:
-        """By the rows' keys: digest of the row, and the keys it owes."""
-        return {row.key: (digest([row]), self.stages[name].owes(row)) for row in rows}
+        """By the rows' keys: digest of what is measured of the row, and the keys it owes."""
+        stage = self.stages[name]
+        return {row.key: (digest([row], stage.ignores), stage.owes(row)) for row in rows}
 
     def _measured_name(self, name: str) -> str:
         return f"measured-{self._measure_ids[name][:32]}.json"

@@ -80,16 +80,23 @@ class ImageStore:
         pixels.setflags(write=False)
         return self._keep(Picture(digest, pixels))
 
-    def remember_edit(self, request: str, digest: str) -> None:
-        """Note that the edit with this request key came out as this picture, the moment it exists."""
-        self._store.write(f"edits/{request[:2]}/{request}", digest.encode(), durable=False)
+    def remember_edit(self, request: str, digest: str, raw_size: tuple[int, int]) -> None:
+        """Note that the edit with this request key came out as this picture, the moment it exists.
 
-    def recall_edit(self, request: str) -> Picture | None:
-        """The picture an edit came out as, or None if it must be made (again)."""
-        digest = self._store.read(f"edits/{request[:2]}/{request}")
-        if digest is None or not self._store.exists(self._name(digest.decode())):
+        Args:
+            request: The request's key.
+            digest: The stored picture.
+            raw_size: (height, width) the editor gave, before it was brought to the source's.
+        """
+        note = f"{digest} {raw_size[0]} {raw_size[1]}"
+        self._store.write(f"edits/{request[:2]}/{request}", note.encode(), durable=False)
+
+    def recall_edit(self, request: str) -> tuple[Picture, tuple[int, int]] | None:
+        """The picture an edit came out as, and its raw size, or None if it must be made (again)."""
+        note = (self._store.read(f"edits/{request[:2]}/{request}") or b"").decode().split()
+        if len(note) != 3 or not self._store.exists(self._name(note[0])):
             return None
-        return self.get(digest.decode())
+        return self.get(note[0]), (int(note[1]), int(note[2]))
 
     def _keep(self, picture: Picture) -> Picture:
         with self._lock:

@@ -1,6 +1,6 @@
 """The rows a stage leaves in the workspace: what was measured, what was decided, and the commits that say so."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
@@ -88,6 +88,6 @@ def decided_row(output: type[Record], key: Key, outcome: Outcome) -> Any:
     )
 
 
-def digest(rows: Iterable[Record]) -> str:
-    """Digest of rows in order."""
-    return sha256("\n".join(row.model_dump_json() for row in rows).encode())
+def digest(rows: Iterable[Record], without: Collection[str] = ()) -> str:
+    """Digest of rows in order, but for the fields named in `without`."""
+    return sha256("\n".join(row.model_dump_json(exclude=set(without)) for row in rows).encode())

@@ -109,6 +109,8 @@ class Stage(Generic[Row, M]):
         output: The record type of kept rows.
         reads: The stage whose kept rows are measured ("" for the one before). Measuring more than is decided
             lets a threshold of the stage in between move without a model run.
+        ignores: Fields of the input row that no measurement depends on: a row that differs in them alone (after a
+            threshold moved) is not measured again.
     """
 
     name: ClassVar[str]
@@ -118,6 +120,7 @@ class Stage(Generic[Row, M]):
     measurement: ClassVar[type[Record]]
     output: ClassVar[type[Record]]
     reads: ClassVar[str] = ""
+    ignores: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, measure_params: BaseModel, cut_params: BaseModel) -> None:
         self.measure_params: Any = measure_params
@@ -140,7 +143,10 @@ class Stage(Generic[Row, M]):
         return [row.key]  # type: ignore[attr-defined]
 
     def measure(self, rows: Sequence[Row], ctx: Context) -> Iterator[tuple[Key, M | Failed]]:
-        """One measurement or `Failed` for every owed key of `rows`, in any order."""
+        """One measurement or `Failed` for every owed key of `rows`, in any order.
+
+        An answer depends on its row alone, whatever rows are beside it: rows come in any batches.
+        """
         raise NotImplementedError
 
     def cut(self, items: Sequence[Item[Row, M]]) -> Iterable[tuple[Key, Outcome]]:

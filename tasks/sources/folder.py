@@ -58,6 +58,7 @@ class FolderPool(Adapter):
         licence: str = "unknown: the user's own"
         recursive: bool = True
 
+    local = ("root", "manifest")
     params: Params
 
     def list(self) -> Iterable[Source]:

@@ -1,0 +1,208 @@
+"""Does the engine stay flat? Thousands of sources through the real store, with models that answer at once.
+
+Every source passes screening, so N sources are 6 N candidates and, with a panel of five, 30 N votes. Each size runs
+in fresh processes: one that builds, one that finds everything done.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from schemas.config import BuildConfig  # noqa: E402 - the repo is not installed where benchmarks run
+from schemas.records import Source  # noqa: E402
+from tasks.editors import EDITORS, EditRequest  # noqa: E402
+from tasks.engine.images import Picture  # noqa: E402
+from tasks.engine.store import Store  # noqa: E402
+from tasks.faces import ANALYZERS, EMBEDDERS, Face  # noqa: E402
+from tasks.pipeline import build, open_run  # noqa: E402
+from tasks.results import finish  # noqa: E402
+from tasks.sources import POOLS, Loaded  # noqa: E402
+from tests import fakes  # noqa: E402
+
+SIDE: Final = 96  # 1,000 sources and their edits then fill the picture cache, so that its 128 MiB are in every peak
+PANEL: Final = [*({"name": "fake", "params": {"name": name}} for name in "abcd"), "fake-coarse"]
+
+
+class CountingWorld(fakes.World):
+    """Counts what is asked and keeps no list of it, which would be the largest thing in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tally: Counter[str] = Counter()
+
+    def ask(self, role: str, subject: str) -> None:
+        self.tally[role] += 1
+
+
+class ReadablePool(fakes.FakePool):
+    """Every photo can be read, is like no other, and has a label."""
+
+    def _source(self, number: int) -> Source:
+        return super()._source(number).model_copy(update={"label": fakes.EXPRESSIONS[number % 7]})
+
+    def load(self, source: Source) -> Loaded:
+        fakes.world().ask("load", source.key.source_id)
+        number = int(source.key.source_id)
+        pixels = fakes.draw(fakes.Code(number, fakes.EXPRESSIONS[number % 7]), self.params.side)
+        return Loaded(pixels, f"{number:064x}")
+
+
+class OneFace(fakes.FakeAnalyzer):
+    """The fake's face, always and alone."""
+
+    def analyze(self, picture: Picture) -> tuple[Face, ...]:
+        fakes.world().ask("analyze", picture.digest)
+        side = picture.pixels.shape[0]
+        code = fakes.read(picture)
+        shapes = dict.fromkeys(("_neutral", *fakes.BLENDSHAPES), 0.0)
+        for place in range(6):
+            shapes[fakes.BLENDSHAPES[7 * place + fakes.EXPRESSIONS.index(code.expression)]] = code.strength / 255
+        box = np.array([0.28, 0.22, 0.44, 0.56], np.float32) * side
+        return (Face(box, 0.9, fakes.LANDMARKS * side, shapes, 0.0, 0.0, 0.0),)
+
+
+class Embedder(fakes.FakeEmbedder):
+    """128 numbers, as SFace gives."""
+
+    def embed(self, picture: Picture, face: Face) -> NDArray[np.float32]:
+        fakes.world().ask("embed", picture.digest)
+        vector = np.random.default_rng(fakes.read(picture).number).standard_normal(128)
+        return np.asarray(vector / np.linalg.norm(vector), np.float32)
+
+
+class Editor(fakes.FakeEditor):
+    """Paints a mouth at the photo's own size; refuses nothing."""
+
+    def edit(self, requests: Sequence[EditRequest]) -> list[NDArray[np.uint8]]:
+        return [self._paint(request) for request in requests]
+
+    def _paint(self, request: EditRequest) -> NDArray[np.uint8]:
+        code = fakes.read(request.source)
+        fakes.world().ask("edit", "")
+        pixels = request.source.pixels.copy()
+        side, place = pixels.shape[0], fakes.EXPRESSIONS.index(request.target)
+        pixels[side * 5 // 8 : side * 6 // 8, side * 3 // 8 : side * 5 // 8] = 40 + 20 * place
+        return fakes.written(pixels, fakes.Code(code.number, request.target, 200, 1 + request.seed % 255))
+
+
+def config(sources: int, shard_size: int) -> BuildConfig:
+    """A build of so many sources, all of which pass screening; duplicates are looked for, nothing is capped."""
+    return fakes.config(
+        "name=scale",
+        f"shard_size={shard_size}",
+        f"pools.0.params.side={SIDE}",
+        f"verify.measure.panel={json.dumps(PANEL)}",
+        "screen.cut.min_label_confidence=0",
+        "screen.cut.max_per_clip=null",
+        "screen.cut.max_per_identity=null",
+        "screen.cut.near_duplicate_bits=0",
+        sources=sources,
+    )
+
+
+def child(workspace: Path, sources: int, shard_size: int) -> None:
+    """Bring one workspace up to date, and print what that took as JSON."""
+    fakes.install()
+    world = fakes._world = CountingWorld()
+    for registry, adapter in ((POOLS, ReadablePool), (ANALYZERS, OneFace), (EMBEDDERS, Embedder), (EDITORS, Editor)):
+        registry.add("fake", adapter)
+    seconds: dict[str, float] = {}
+    peaks: dict[str, float] = {}
+
+    def step(name: str, do: Callable[[], Any]) -> Any:
+        started = time.perf_counter()
+        value = do()
+        seconds[name], peaks[name] = time.perf_counter() - started, peak_mb()
+        return value
+
+    peaks["imports"] = peak_mb()
+    settings = config(sources, shard_size)
+    with Store(workspace).lock():
+        run = step("open", lambda: open_run(workspace, settings))
+        done = step("build", lambda: build(run, fakes.mapper(settings.workers)))
+        result = step("finish", lambda: finish(run, done))
+    print(
+        json.dumps(
+            {
+                "seconds": seconds,
+                "cpu": time.process_time(),
+                "peaks": peaks,
+                "asked": world.tally,
+                "triplets": result.triplets,
+                "candidates": sum(commits["generate"].owed for commits in done),
+                "shards": len(done),
+            }
+        )
+    )
+
+
+def peak_mb() -> float:
+    """This process's largest resident size in MB; unlike `ru_maxrss` it starts anew after exec."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1000
+
+
+def run_child(workspace: Path, sources: int, shard_size: int) -> dict[str, Any]:
+    """One fresh process over a workspace."""
+    command = [sys.executable, __file__, "--child", str(workspace), "--sources", str(sources), "--shard-size", str(shard_size)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment)
+    values: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return values
+
+
+def measure(folder: Path, sources: int, shard_size: int) -> dict[str, Any]:
+    """Build a size, build it again, and check that it asked what it had to and then nothing."""
+    first, again = (run_child(folder, sources, shard_size) for _ in range(2))
+    wanted = {"load": sources, "edit": 6 * sources, "vote": 30 * sources}
+    asked = {role: first["asked"].get(role, 0) for role in wanted}
+    if asked != wanted or first["candidates"] != 6 * sources or again["asked"]:
+        raise SystemExit(f"wrong work: {asked}, expected {wanted}; again {again['asked']}")
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    taken, repeated = sum(first["seconds"].values()), sum(again["seconds"].values())
+    steps = ", ".join(f"{name} {value:.1f}" for name, value in first["seconds"].items())
+    print(f"{sources:6d} sources, {6 * sources} candidates, {30 * sources} votes, {first['shards']} shards")
+    print(f"       {taken:.1f} s ({steps}; {first['cpu']:.1f} s CPU): {1000 * taken / sources:.1f} ms a source")
+    print(f"       peak memory {first['peaks']['finish']:.0f} MB; " + ", ".join(f"{k} {v:.0f}" for k, v in first["peaks"].items()))
+    steps = ", ".join(f"{name} {value:.2f}" for name, value in again["seconds"].items())
+    print(f"       again, nothing to do: {repeated:.2f} s ({steps}): {repeated / taken:.1%}, peak {again['peaks']['finish']:.0f} MB")
+    print(f"       {len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.0f} MB; {first['triplets']} triplets", flush=True)
+    return {"per_source": taken / sources, "cpu": first["cpu"] / sources, "peak": first["peaks"]["finish"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sources", type=int, default=5000, help="the large size (5000)")
+    parser.add_argument("--small", type=int, default=1000, help="the size it is compared with (1000)")
+    parser.add_argument("--shard-size", type=int, default=64, help="sources per shard (64)")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(options.child, options.sources, options.shard_size)
+        return
+    with tempfile.TemporaryDirectory(prefix="fedbench-scale-") as folder:
+        small, large = (
+            measure(Path(folder, str(size)), size, options.shard_size) for size in (options.small, options.sources)
+        )
+    print(
+        f"{options.sources} against {options.small}: time a source × {large['per_source'] / small['per_source']:.2f}, "
+        f"CPU a source × {large['cpu'] / small['cpu']:.2f}, peak memory × {large['peak'] / small['peak']:.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""What a run does again and what it never does again, counted; and that every owed key is accounted for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.config import BuildConfig
+from schemas.outcomes import FailureKind, Status
+from tasks.engine.errors import ItemFailed, TooManyFailures
+from tasks.engine.rows import Commit
+from tests import fakes
+from tests.fakes import Built, build, config
+
+MODELS = ("load", "analyze", "embed", "edit", "vote", "caption", "instruct")
+
+# By threshold: a value that lets less through, and one that lets more through.
+TIGHTER_LOOSER: dict[str, tuple[Any, Any]] = {
+    "screen.max_second_face": (0.1, 0.9),
+    "screen.min_inter_eye_px": (16, 1),
+    "screen.max_yaw": (20, 90),
+    "screen.max_pitch": (10, 90),
+    "screen.min_sharpness": (400, 0),
+    "screen.max_overexposed": (0.0, 1.0),
+    "screen.max_underexposed": (0.0, 1.0),
+    "screen.min_label_confidence": (0.8, 0.0),
+    "screen.near_duplicate_bits": (25, 0),
+    "screen.duplicates": (True, False),
+    "screen.same_identity": (0.2, 0.9),
+    "screen.max_per_clip": (1, "null"),
+    "screen.max_per_movie": (1, "null"),
+    "screen.max_per_identity": (1, "null"),
+    "generate.min_changed_pixels": (0.04, 0.0),
+    "verify.majority": ("panel", "valid"),
+    "verify.min_votes": (3, 1),
+    "verify.min_change": (0.9, 0.0),
+    "verify.fine_agreement": (1.0, 0.0),
+    "rank.identity_weight": (1.0, 0.0),
+    "rank.background_scale": (2.0, 90.0),
+    "rank.min_identity": (0.95, -1.0),
+    "rank.max_background_rmse": (3.0, 255.0),
+    "rank.top_k": (1, 6),
+    "review.keep_per_source": (1, 2),
+    "publish.target": (3, "null"),
+    "publish.margin": (1.0, 2.0),
+}
+
+
+@pytest.fixture(autouse=True)
+def world() -> fakes.World:
+    return fakes.install()
+
+
+def files(root: Path, *patterns: str) -> dict[str, tuple[bytes, int, int]]:
+    """Bytes, inode and time of files: equal for what nobody touched."""
+    found = [path for pattern in patterns for path in root.glob(pattern) if path.is_file()]
+    return {str(path): (path.read_bytes(), path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
+
+
+def totals(built: Built, stage: str) -> dict[Status, int]:
+    return {status: sum(commits[stage].statuses.get(status, 0) for commits in built.done) for status in Status}
+
+
+def kept(built: Built, stage: str) -> list[Any]:
+    executor = built.run.executor
+    return [row for shard, commits in zip(executor.shards, built.done, strict=True) for row in executor.kept(stage, shard, commits)]
+
+
+# -- conservation -----------------------------------------------------------------------------------------------
+
+
+def test_every_owed_key_leaves_every_stage_exactly_once(tmp_path: Path) -> None:
+    built = build(tmp_path, config("publish.cut.target=9", sources=40))
+    executor = built.run.executor
+    assert len(built.done) > 3
+    before: dict[str, int] = {}
+    for place, name in enumerate(executor.order):
+        owed, left = [], []
+        for shard, commits in zip(executor.shards, built.done, strict=True):
+            rows = executor.rows_to_decide(name, shard, commits)
+            owed += [key for row in rows for key in executor.stages[name].owes(row)]
+            left += [row.key for row in executor.decided(name, shard, commits[name])]
+            assert commits[name].owed == sum(commits[name].statuses.values())
+        assert left == owed
+        assert len(set(owed)) == len(owed)
+        assert len(owed) == sum(totals(built, name).values())
+        if place > 1:
+            assert len(owed) == before[executor.order[place - 1]]
+        before[name] = totals(built, name)[Status.KEPT]
+    # The fakes see to it that this says something.
+    assert totals(built, "generate")[Status.FAILED]
+    assert totals(built, "verify")[Status.REJECTED]
+    assert totals(built, "publish") == {Status.KEPT: 9, Status.REJECTED: before["instruct"] - 9, Status.FAILED: 0, Status.WAITING: 0}
+
+
+# -- reuse ------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_does_nothing(tmp_path: Path) -> None:
+    first = build(tmp_path, config())
+    before = files(tmp_path, "[!l]*/**/*")
+    again = build(tmp_path, config())
+    assert not again.asked
+    assert not again.published.written
+    assert again.done == first.done
+    assert files(tmp_path, "[!l]*/**/*") == before
+
+
+def test_the_table_of_thresholds_is_whole() -> None:
+    fields = {
+        f"{stage}.{field}"
+        for stage in BuildConfig.model_fields
+        if hasattr(cut := getattr(getattr(config(), stage), "cut", None), "model_dump")
+        for field in cut.model_dump()
+    }
+    assert fields == TIGHTER_LOOSER.keys()
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Built]:
+    """A workspace with a finished run, and that run."""
+    fakes.install()
+    workspace = tmp_path_factory.mktemp("measured")
+    return workspace, build(workspace, config("shard_size=5", sources=20))
+
+
+def repeated(first: Built, second: Built) -> set[tuple[str, str]]:
+    """Work of `second` that `first` did already. Looking at a source's own photo again does not count:
+
+    faces and identities are measured in pairs with the source's, which the real models remember.
+    """
+    photos = {row.image for built in (first, second) for row in kept(built, "screen")}
+    return {work for work in {*first.asked} & {*second.asked} if work[1] not in photos}
+
+
+@pytest.mark.parametrize("threshold", TIGHTER_LOOSER)
+def test_a_moved_threshold_measures_nothing_twice(measured: tuple[Path, Built], threshold: str) -> None:
+    workspace, first = measured
+    stage, field = threshold.split(".")
+    moved = build(
+        workspace, config(f"{stage}.cut.{field}={TIGHTER_LOOSER[threshold][0]}", "shard_size=5", sources=20), publishing=False
+    )
+    assert not moved.counts["load"]
+    assert not repeated(first, moved)
+    # Others than before may now be among the best two, or the first of their clip; nobody else is new.
+    new = {row.key for row in kept(moved, "rank")} - {row.key for row in kept(first, "rank")}
+    assert moved.counts["caption"] <= len(new)
+    photos = {row.key for row in kept(moved, "screen")} - {row.key for row in kept(first, "screen")}
+    assert moved.counts["edit"] <= 6 * len(photos)
+
+
+def test_thresholds_that_let_all_through_measure_the_new_ones_alone(measured: tuple[Path, Built]) -> None:
+    workspace, first = measured
+    looser = (f"{stage}.cut.{field}={value}" for name, (_, value) in TIGHTER_LOOSER.items() for stage, field in [name.split(".")])
+    moved = build(workspace, config(*looser, "shard_size=5", sources=20), publishing=False)
+    assert not moved.counts["load"]
+    assert moved.counts["edit"] > 0
+    assert not repeated(first, moved)
+
+
+def test_tightening_alone_runs_no_model(tmp_path: Path) -> None:
+    first = build(tmp_path, config("rank.cut.top_k=6", sources=30))
+    tight = ("verify.cut.min_change=0.6", "rank.cut.max_background_rmse=4", "publish.cut.target=5", "rank.cut.top_k=3")
+    second = build(tmp_path, config(*tight, sources=30))
+    assert not second.asked
+    assert second.published
+    assert first.published
+    assert second.published.triplets == 5 < first.published.triplets
+
+
+def test_thresholds_moved_to_and_fro_are_where_they_were(tmp_path: Path) -> None:
+    first = build(tmp_path, config())
+    before = first.tree()
+    assert build(tmp_path, config("screen.cut.max_yaw=12", "rank.cut.top_k=1")).tree() != before
+    back = build(tmp_path, config())
+    assert not back.asked
+    assert back.done == first.done
+    assert back.tree() == before
+
+
+def test_another_editor_redoes_edits_and_what_follows(tmp_path: Path) -> None:
+    first = build(tmp_path, config())
+    second = build(tmp_path, config("generate.measure.editor.params.strength=150"))
+    assert first.counts["load"] == 12
+    assert second.counts["load"] == 0
+    assert second.counts["edit"] == first.counts["edit"] == 6 * totals(first, "screen")[Status.KEPT] > 0
+    labels = sum(1 for role, about in first.asked if role == "vote" and about.endswith("-l"))
+    assert second.counts["vote"] == first.counts["vote"] - labels > 0
+    assert second.counts["caption"] > 0 < second.counts["instruct"]
+
+
+def test_another_voter_redoes_votes_alone(tmp_path: Path) -> None:
+    first = build(tmp_path, config())
+    second = build(tmp_path, config("verify.measure.panel.0.params.note=reworded"))
+    assert {role for role, _ in second.asked} == {"vote", "analyze"}  # the changed test is verify's
+    assert second.counts["vote"] == 3 * totals(first, "generate")[Status.KEPT]
+
+
+def test_another_describer_redoes_texts_alone(tmp_path: Path) -> None:
+    first = build(tmp_path, config())
+    second = build(tmp_path, config("caption.measure.describer.params.word=displays"))
+    assert second.counts == {"caption": first.counts["caption"]}
+    third = build(tmp_path, config("caption.measure.describer.params.word=displays", "instruct.measure.describer.params.word=x"))
+    assert third.counts == {"instruct": first.counts["instruct"]}
+    assert third.published.triplets == first.published.triplets > 0
+
+
+# -- accidents --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["edit", "caption", "instruct"])
+def test_only_what_may_go_better_is_tried_again(tmp_path: Path, world: fakes.World, role: str) -> None:
+    def trouble(asked: str, about: str) -> Exception | None:
+        kinds = {0: FailureKind.TIMEOUT, 1: FailureKind.REFUSED}
+        kind = kinds.get(fakes._hash(about) % 9) if asked == role else None
+        return ItemFailed(kind, "injected", retryable=kind is FailureKind.TIMEOUT) if kind else None
+
+    stage = {"edit": "generate"}.get(role, role)
+    world.trouble = trouble
+    first = build(tmp_path, config(sources=30))
+    timed_out = {about for asked, about in first.asked if asked == role and fakes._hash(about) % 9 == 0}
+    assert 0 < len(timed_out) == sum(commits[stage].reasons["timeout"] for commits in first.done if "timeout" in commits[stage].reasons)
+    still = build(tmp_path, config(sources=30))
+    assert {about for asked, about in still.asked if asked == role and trouble(asked, about)} >= timed_out
+    world.trouble = lambda role, about: None
+    second = build(tmp_path, config(sources=30))
+    assert timed_out <= {about for asked, about in second.asked if asked == role}
+    assert not any("timeout" in commits[stage].reasons for commits in second.done)
+    assert not build(tmp_path, config(sources=30)).asked
+    refused = {about for asked, about in first.asked if asked == role and fakes._hash(about) % 9 == 1}
+    if role != "edit":
+        assert len(refused) == sum(commits[stage].reasons["refused"] for commits in second.done if "refused" in commits[stage].reasons)
