@@ -120,7 +120,7 @@ def status(
 @app.command()
 @in_words
 def explain(
-    key: Annotated[str, typer.Argument(help="As the report shows it: samples/astronaut or samples/astronaut:sad@warp#0.")],
+    key: Annotated[str, typer.Argument(help="As the report shows it, e.g. samples/astronaut:sad@warp#0.")],
     workspace: Workspace = Path("workspace"),
     run: RunName = None,
     json: AsJson = False,

@@ -89,8 +89,9 @@ def build_and_show(workspace: Path, config: BuildConfig, *, as_json: bool) -> No
     if result is None:
         from flows.build import build_dataset
         from flows.runner import on_progress
+        from flows.server import reached
 
-        with progress_bar() as bar:
+        with reached(), progress_bar() as bar:
             token = on_progress.set(bar)
             result = build_dataset(config, str(workspace))
             on_progress.reset(token)
@@ -212,7 +213,7 @@ def show_recut(workspace: Path, name: str | None, sets: Sequence[str], *, as_jso
     """Who would move under other thresholds."""
     for option in sets:
         if ".cut." not in option.partition("=")[0]:
-            raise ConfigError(f"--set {option} is not a threshold", "recut takes stage.cut.name=value; use build for others")
+            raise ConfigError(f"--set {option} is not a threshold", "give stage.cut.name=value; use build for others")
     if not sets:
         raise ConfigError("nothing to recut", "give at least one --set stage.cut.name=value")
     old, new = opened(workspace, name), opened(workspace, name, sets)

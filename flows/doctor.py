@@ -1,11 +1,8 @@
 """What is installed, reachable and missing on this machine, and what each absence costs."""
 
 import importlib.util
-import os
 import shutil
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -15,6 +12,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
+from flows import server
 from flows.console import OUT, print_json
 from tasks.engine import weights
 from tasks.engine.errors import WorkspaceError
@@ -67,14 +65,12 @@ def _version(module: str) -> str:
 
 
 def _prefect() -> Finding:
-    address = os.environ.get("PREFECT_API_URL", "")
-    if not address:
+    url = server.address()
+    if not url:
         return Finding("prefect server", "none set: a temporary one per build", True, False, "10 to 20 s per build")
-    try:
-        with urllib.request.urlopen(f"{address.rstrip('/')}/health", timeout=5):
-            return Finding("prefect server", address, True, True)
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        return Finding("prefect server", f"{address}: {error}", False, True, "builds fail: unset PREFECT_API_URL")
+    why = server.trouble(url)
+    cost = "builds fail: start it, or unset PREFECT_API_URL" if why else ""
+    return Finding("prefect server", f"{url} {why}", not why, True, cost)
 
 
 def _workspace(workspace: Path) -> Finding:

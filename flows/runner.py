@@ -3,13 +3,13 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import as_completed
-from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
 from tasks.engine.errors import FedbenchError
@@ -46,8 +46,14 @@ def _infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
     retry_delay_seconds=1,
     retry_condition_fn=_infrastructure_only,
 )
-def run_shard(segment: str, shard: int, job: Job) -> dict[str, Commit]:
-    """Do one shard's share of a segment. The workspace, not Prefect, knows what is done; results stay small."""
+def run_shard(segment: str, shard: int, job: Job) -> dict[str, Commit]:  # noqa: ARG001 - they name the task run
+    """Do one shard's share of a segment. The workspace, not Prefect, knows what is done; results stay small.
+
+    Args:
+        segment: Its name, for the task run's.
+        shard: The shard's place in the plan, likewise.
+        job: What to do.
+    """
     return work(job)
 
 
@@ -57,7 +63,9 @@ def prefect_mapper(workers: int) -> Mapper:
     def mapper(jobs: Sequence[Job]) -> Iterable[tuple[Job, dict[str, Commit]]]:
         name = jobs[0].segment[0] if len(jobs[0].segment) == 1 else f"{jobs[0].segment[0]}-to-{jobs[0].segment[-1]}"
 
-        @flow(name=name, task_runner=ThreadPoolTaskRunner(max_workers=workers), persist_result=False)
+        threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)
+
+        @flow(name=name, task_runner=threads, persist_result=False)
         def segment() -> list[tuple[Job, dict[str, Commit]]]:
             return _submit_and_watch(name, jobs)
 
@@ -69,8 +77,9 @@ def prefect_mapper(workers: int) -> Mapper:
 def _submit_and_watch(name: str, jobs: Sequence[Job]) -> list[tuple[Job, dict[str, Commit]]]:
     tell, started = on_progress.get(), time.monotonic()
     tell(name, 0, len(jobs))
-    artifact = create_progress_artifact(0.0, key=f"progress-{name}", description=f"{name}: {len(jobs)} shards")
-    job_of = {run_shard.submit(name, job.shard.index, quote(job)): job for job in jobs}
+    artifact: Any = create_progress_artifact(0.0, key=f"progress-{name}", description=f"{name}: {len(jobs)} shards")
+    # Quoted, so that Prefect does not search every row of it for futures.
+    job_of = {run_shard.submit(name, job.shard.index, cast(Job, quote(job))): job for job in jobs}
     results = []
     for future in as_completed(list(job_of)):
         results.append((job_of[future], future.result()))

@@ -1,0 +1,44 @@
+"""Which Prefect server a build would talk to, and whether it answers."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tasks.engine.errors import WorkspaceError
+
+
+def address() -> str:
+    """The API's URL from Prefect's settings (environment or profile); empty for a temporary server per build."""
+    from prefect.settings import get_current_settings
+
+    return (get_current_settings().api.url or "").rstrip("/")
+
+
+def trouble(url: str) -> str:
+    """Why the API at `url` does not answer; empty if it does."""
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=5):
+            return ""
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        return str(error)
+
+
+@contextmanager
+def reached() -> Iterator[None]:
+    """Within it a flow may run.
+
+    Raises:
+        WorkspaceError: The server that is set does not answer, or the temporary one does not come up.
+    """
+    url = address()
+    if url and (why := trouble(url)):
+        raise WorkspaceError(f"no Prefect server answers at {url}: {why}", "start it, or unset PREFECT_API_URL")
+    try:
+        yield
+    except RuntimeError as error:
+        if "ephemeral" not in str(error):
+            raise
+        raise WorkspaceError(
+            "Prefect's temporary server did not come up in time", "run again, or start one: prefect server start"
+        ) from None
