@@ -10,7 +10,7 @@ import typer
 
 from flows import quiet
 from flows.options import load_config, presets
-from tasks.engine.errors import FedbenchError
+from tasks.engine.errors import ConfigError, FedbenchError
 
 app = typer.Typer(
     name="fedbench",
@@ -26,6 +26,8 @@ app = typer.Typer(
 )
 models_app = typer.Typer(no_args_is_help=True, help="The model files: what is here, where it comes from, its licence.")
 app.add_typer(models_app, name="models")
+pools_app = typer.Typer(no_args_is_help=True, help="Your own copies of published photo sets.")
+app.add_typer(pools_app, name="pools")
 
 Workspace = Annotated[
     Path, typer.Option("--workspace", "-w", envvar="FEDBENCH_WORKSPACE", help="Folder where everything lies.")
@@ -95,7 +97,7 @@ def build(
     from flows.console import build_and_show, show_config
 
     if preset is None and config is None:
-        raise typer.BadParameter("give --preset or --config (or both)")
+        raise ConfigError("nothing says what to build", "give --preset or --config (or both)")
     chosen = load_config(preset, config, sets or ())
     if print_config:
         show_config(chosen, as_json=json)
@@ -193,10 +195,24 @@ def models_check(json: AsJson = False) -> None:
         raise typer.Exit(7)
 
 
+@pools_app.command("inspect")
+@in_words
+def pools_inspect(
+    kind: Annotated[str, typer.Argument(help="sfew, dfew or rafdb.")],
+    root: Annotated[Path, typer.Argument(help="The folder your copy lies in.")],
+    decode: Annotated[bool, typer.Option("--decode", help="Decode every picture, not only its header.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Count what a copy holds beside what was published, and list what is missing, broken, double or shared."""
+    from flows.pools import show_inspection
+
+    show_inspection(kind, root, decode_all=decode, as_json=json)
+
+
 def main() -> None:
     """Entry point of the `fedbench` command."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    app()
+    app(prog_name="fedbench")
 
 
 if __name__ == "__main__":

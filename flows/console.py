@@ -101,12 +101,11 @@ def build_and_show(workspace: Path, config: BuildConfig, *, as_json: bool) -> No
     OUT.print(funnel_table(result.funnel))
     if not fresh:
         OUT.print("Nothing was left to do; every shard was done before.")
-    where = Table.grid(padding=(0, 2))
-    where.add_row("data set", Text(f"{result.dataset}  ({result.triplets} triplets)", overflow="fold"))
-    where.add_row("report", Text(result.report.as_uri(), overflow="fold"))
-    where.add_row("next", Text(f"fedbench verify {result.dataset}", overflow="fold"))
-    where.add_row("took", f"{time.monotonic() - started:.1f} s")
-    OUT.print(where)
+    # Paths are never wrapped: they are for copying.
+    OUT.print(Text(f"data set  {result.dataset}  ({result.triplets} triplets)"), soft_wrap=True)
+    OUT.print(Text(f"report    {result.report.as_uri()}"), soft_wrap=True)
+    OUT.print(Text(f"next      fedbench verify {result.dataset}"), soft_wrap=True)
+    OUT.print(Text(f"took      {time.monotonic() - started:.1f} s"))
 
 
 def _result_json(result: Result) -> dict[str, Any]:
@@ -136,7 +135,9 @@ def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_js
         return
     OUT.print(funnel_table(rows))
     due = [row.stage for row in rows if not row.complete]
-    if due:
+    if not run.executor.shards:
+        OUT.print("No source is planned yet: everything is due.")
+    elif due:
         OUT.print(f"Due: {', '.join(due)}. `fedbench build` reuses the rest, and every measured row of these.")
     else:
         OUT.print("Everything is done.")
@@ -186,7 +187,7 @@ _STYLES = {Status.KEPT: "green", Status.REJECTED: "yellow", Status.FAILED: "red"
 
 
 def _print_life(run: Run, life: Life) -> None:
-    OUT.print(Text(str(life.key), style="bold"))
+    OUT.print(Text(str(life.key), style="bold"), soft_wrap=True)
     for stage, step in life.steps.items():
         line = Text(f"  {stage:<9}")
         line.append(f"{step.status:<9}", style=_STYLES[step.status])
@@ -201,7 +202,7 @@ def _print_life(run: Run, life: Life) -> None:
                     said = vote["expression"] or vote["polarity"] or f"abstained: {vote['abstained']}"
                     OUT.print(Text(f"    {stage}.vote {vote['voter']} ({vote['granularity']}): {said}  {vote['raw']}"))
             elif field in ("image", "source_image") and content:
-                OUT.print(Text(f"    {stage}.{field} {run.store.path(run.images.path(content))}", overflow="fold"))
+                OUT.print(Text(f"    {stage}.{field} {run.store.path(run.images.path(content))}"), soft_wrap=True)
             elif content not in ("", None):
                 OUT.print(Text(f"    {stage}.{field} {content}"))
     if "instruct" in life.outputs:
@@ -280,7 +281,8 @@ def show_faults(folder: Path, *, as_json: bool) -> bool:
             ERR.print(Text(str(fault)))
         ERR.print(f"{len(faults)} faults in {folder}", style="red")
     else:
-        OUT.print(Text(f"{folder} is whole: hashes, votes, verdicts, ranks, instructions and counts were recomputed."))
+        whole = f"{folder} is whole: hashes, votes, verdicts, ranks, instructions and counts were recomputed."
+        OUT.print(Text(whole), soft_wrap=True)
     return not faults
 
 

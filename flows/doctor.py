@@ -3,8 +3,9 @@
 import importlib.util
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -60,8 +61,14 @@ def findings(workspace: Path) -> Iterator[Finding]:
 
 
 def _version(module: str) -> str:
-    owners = metadata.packages_distributions().get(module, [])
+    owners = _owners().get(module, [])
     return f"{owners[0]} {metadata.version(owners[0])}" if owners else "installed"
+
+
+@cache
+def _owners() -> Mapping[str, list[str]]:
+    """Module → distributions; reads the metadata of everything that is installed, so once must do."""
+    return metadata.packages_distributions()
 
 
 def _prefect() -> Finding:

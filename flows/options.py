@@ -62,7 +62,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}", "check --config") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: bad bytes, a 13th month
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", "check that line") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{path} holds no mapping", "see the presets in schemas/presets")
@@ -89,7 +89,7 @@ def assign(values: dict[str, Any], option: str) -> None:
         raise ConfigError(f"--set {option}: no '='", "write --set rank.cut.top_k=3")
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"--set {option}: the value is not YAML", "quote it") from None
     node: Any = values
     *parents, last = path.split(".")
@@ -108,7 +108,7 @@ def assign(values: dict[str, Any], option: str) -> None:
 def _place(node: dict[str, Any] | list[Any], step: str, option: str) -> Any:
     if isinstance(node, dict):
         return step
-    if not step.isdigit() or int(step) >= len(node):
+    if not step.isdecimal() or int(step) >= len(node):
         raise ConfigError(f"--set {option}: '{step}' is no place in a list of {len(node)}", "places start at 0")
     return int(step)
 

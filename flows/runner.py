@@ -65,7 +65,7 @@ def prefect_mapper(workers: int) -> Mapper:
 
         threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)
 
-        @flow(name=name, task_runner=threads, persist_result=False)
+        @flow(name=name, flow_run_name=name, task_runner=threads, persist_result=False)
         def segment() -> list[tuple[Job, dict[str, Commit]]]:
             return _submit_and_watch(name, jobs)
 

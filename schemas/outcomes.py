@@ -36,6 +36,7 @@ class Reason(StrEnum):
     WRONG_EXPRESSION = "wrong_expression"
     FACE_LOST = "face_lost"
     LOW_IDENTITY = "low_identity"
+    NO_BACKGROUND = "no_background"
     BACKGROUND_CHANGED = "background_changed"
     BELOW_TOP_K = "below_top_k"
     NOT_CHOSEN = "not_chosen"

@@ -53,6 +53,7 @@ class Source(Record):
         label_confidence: A share in 0..1.
         clip, movie, identity: The pool's own hints, empty where it has none.
         licence: Must survive to the export.
+        traits: What the pool says of the person, for slices: "gender=female", "age=20-39".
     """
 
     key: KeyField
@@ -65,6 +66,7 @@ class Source(Record):
     movie: str = ""
     identity: str = ""
     licence: str = ""
+    traits: tuple[str, ...] = ()
 
 
 class Vote(Record):
@@ -141,6 +143,7 @@ class Photo(Record):
     clip: str
     movie: str
     licence: str
+    traits: tuple[str, ...] = ()
 
 
 class Candidate(Record):
@@ -178,7 +181,7 @@ class Ballots(Record):
 class Fidelity(Record):
     """How much of the source a candidate kept: ArcFace cosine -1..1, and RMSE 0-255 outside both face masks.
 
-    Both are None where the candidate shows no face.
+    Both are None where the candidate shows no face; the RMSE also where the widened faces cover the whole picture.
     """
 
     identity: float | None = None

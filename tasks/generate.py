@@ -126,7 +126,9 @@ def _resized(pixels: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.ui
 
 def changed_pixels(source: NDArray[np.uint8], edit: NDArray[np.uint8]) -> float:
     """Share (0..1) of pixels of two (H, W, 3) uint8 pictures that differ by more than 2 levels in any channel."""
-    return float((cv2.absdiff(source, edit).max(axis=2) > VISIBLE_LEVELS).mean())
+    red, green, blue = cv2.split(cv2.absdiff(source, edit))
+    largest = cv2.max(cv2.max(red, green), blue)
+    return float((largest > VISIBLE_LEVELS).mean())
 
 
 def shift(source: NDArray[np.uint8], edit: NDArray[np.uint8]) -> float:

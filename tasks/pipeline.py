@@ -21,7 +21,7 @@ from tasks.engine.images import ImageStore
 from tasks.engine.rows import Commit
 from tasks.engine.shards import Shard, order, plan
 from tasks.engine.stage import Context, Stage
-from tasks.engine.store import Store
+from tasks.engine.store import Store, disk
 from tasks.generate import Generate
 from tasks.instruct import Instruct
 from tasks.publish import Publish
@@ -108,7 +108,8 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
         stage.identities()
     sources = order(config.seed, (source for pool in pools.values() for source in pool.list()))
     identity = fingerprint(config.seed, [POOLS.identity(spec.name, spec.params) for spec in config.pools])
-    shards = plan(executor.store, f"runs/{config.name}/plan-{identity[:16]}", sources, config.shard_size, config.limit, extend=extend)
+    folder = f"runs/{config.name}/plan-{identity[:16]}"
+    shards = plan(executor.store, folder, sources, config.shard_size, config.limit, extend=extend)
     executor = Executor(executor.store, list(executor.stages.values()), shards, executor.context)
     return Run(config, executor.store, images, executor)
 
@@ -123,7 +124,7 @@ def _worker(workspace: str, config_json: str) -> tuple[Executor, ImageStore]:
     log_path = Path(workspace) / "crashes.log"
 
     def log(text: str) -> None:
-        with log_path.open("a") as file:
+        with disk(log_path), log_path.open("a") as file:
             file.write(text + "\n")
 
     context = Context(config.seed, images, calls, log)

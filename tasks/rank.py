@@ -44,9 +44,10 @@ class Rank(Stage[Candidate, Fidelity]):
         spec = self.measure_params.identity
         embedder = EMBEDDERS.get(spec.name, spec.params)
         mask = union_mask(source.pixels.shape, (source_face, face), self.measure_params.mask_dilation)
+        rmse = background_rmse(source.pixels, candidate.pixels, mask)
         return Fidelity(
             identity=cosine(embedder.embed(source, source_face), embedder.embed(candidate, face)),
-            background_rmse=background_rmse(source.pixels, candidate.pixels, mask),
+            background_rmse=None if math.isnan(rmse) else rmse,
         )
 
     def cut(self, items: Sequence[Item[Candidate, Fidelity]]) -> Iterator[tuple[Key, Outcome]]:
@@ -83,8 +84,10 @@ class Rank(Stage[Candidate, Fidelity]):
 
 def below_floor(fidelity: Fidelity, cut: RankCut) -> Rejected | None:
     """The rejection of a candidate that is too far from its source at all, or None."""
-    if fidelity.identity is None or fidelity.background_rmse is None:
+    if fidelity.identity is None:
         return Rejected(Reason.FACE_LOST, "no face to compare")
+    if fidelity.background_rmse is None:
+        return Rejected(Reason.NO_BACKGROUND, "the widened faces cover the whole picture")
     if fidelity.identity < cut.min_identity:
         return Rejected(Reason.LOW_IDENTITY, f"cosine {fidelity.identity:.3f}, needs {cut.min_identity:g}")
     if fidelity.background_rmse > cut.max_background_rmse:

@@ -41,12 +41,16 @@ class _WorkIsDue(Exception):
 def finish(run: Run, done: Sequence[dict[str, Commit]]) -> Result:
     """Publish a built run and write its report; both are left as they are if nothing changed."""
     published = publish(run, done)
+    folder = f"reports/{run.config.name}"
+    report = run.store.path(f"{folder}/index.html")
+    if published.written or not report.exists():
+        report = write_report(run, done, folder)
     run.store.write_json(f"{run.folder}/config.json", run.config.model_dump(mode="json"))
     return Result(
         dataset=published.folder,
         triplets=published.triplets,
         written=published.written,
-        report=write_report(run, done, f"reports/{run.config.name}"),
+        report=report,
         funnel=funnel(run.executor.order, done),
     )
 
@@ -57,7 +61,7 @@ def finish_if_done(workspace: Path, config: BuildConfig) -> Result | None:
     A caller that gets one need not start an orchestrator at all.
     """
 
-    def refuse(jobs: Sequence[Job]) -> list[Any]:
+    def refuse(_: Sequence[Job]) -> list[Any]:
         raise _WorkIsDue
 
     with Store(workspace).lock():

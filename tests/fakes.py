@@ -4,7 +4,6 @@ Everything follows from a source's number, so that two builds agree wherever the
 the name "fake" and gives a new `World`, where tests count, bend and break things.
 """
 
-import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +27,7 @@ from tasks.dataset.write import Published, publish
 from tasks.describers import DESCRIBERS
 from tasks.editors import EDITORS, EditRequest
 from tasks.engine.errors import ItemFailed, UnreadableImage
+from tasks.engine.fingerprint import sha256
 from tasks.engine.images import Picture
 from tasks.engine.registry import Adapter
 from tasks.engine.rows import Commit
@@ -54,7 +54,7 @@ class World:
         reverse: Whether the pool lists them backwards.
         stamps: Stamps of changed sources, by id.
         repainted: Ids of sources whose file was replaced by another picture.
-        trouble: Given role and subject, an exception to raise instead of an answer.
+        trouble: Given role and subject, an exception to raise instead of an answer, or None.
     """
 
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -62,12 +62,12 @@ class World:
     reverse: bool = False
     stamps: dict[str, str] = field(default_factory=dict)
     repainted: set[str] = field(default_factory=set)
-    trouble: Callable[[str, str], Exception | None] = lambda role, subject: None
+    trouble: Callable[[str, str], Exception | None] | None = None
 
     def ask(self, role: str, subject: str) -> None:
         """Write one piece of work down, and break it if the test says so."""
         self.asked.append((role, subject))  # atomic in CPython
-        problem = self.trouble(role, subject)
+        problem = self.trouble(role, subject) if self.trouble else None
         if problem is not None:
             raise problem
 
@@ -98,8 +98,9 @@ def install() -> World:
     return _world
 
 
-def _hash(*parts: object) -> int:
-    return zlib.crc32(repr(parts).encode())
+def chance(what: object, sides: int) -> int:
+    """A die of so many sides that falls for `what` as it always does."""
+    return zlib.crc32(repr(what).encode()) % sides
 
 
 # -- pictures ---------------------------------------------------------------------------------------------------
@@ -198,9 +199,9 @@ class FakePool(Adapter):
         if number % 13 == 7:
             raise UnreadableImage("broken", "drawn that way")
         shown = number - 1 if number % 17 == 1 else number
-        code = Code(shown, EXPRESSIONS[shown % 7], salt=1 if id_ in _world.repainted else 0)
-        pixels = draw(code, self.params.side)
-        return Loaded(pixels, f"{_hash(pixels.tobytes()):064x}")
+        pixels = draw(Code(shown, EXPRESSIONS[shown % 7]), self.params.side)
+        pixels[0, 2, 0] ^= id_ in _world.repainted
+        return Loaded(pixels, sha256(pixels.tobytes()))
 
 
 class FakeAnalyzer(Adapter):
@@ -213,7 +214,7 @@ class FakeAnalyzer(Adapter):
         shapes = dict.fromkeys(("_neutral", *BLENDSHAPES), 0.0)
         for place in range(6):
             shapes[BLENDSHAPES[7 * place + EXPRESSIONS.index(code.expression)]] = code.strength / 255
-        if code.number % 19 == 8 or _hash("face", code.number, code.salt) % 23 == 0:
+        if code.number % 19 == 8 or chance(("face", code.number, code.salt), 23) == 0:
             return ()
         face = Face(
             box=np.array([0.28, 0.22, 0.44, 0.56], np.float32) * side,
@@ -290,11 +291,11 @@ class FakeVoter(Adapter):
 
     def vote(self, picture: Picture) -> Ballot:
         _world.ask("vote", f"{picture.digest}:{self.granularity}-{self.params.name}")
-        chance = _hash(self.params.name, picture.digest) % 12
-        if chance == 0:
+        luck = chance((self.params.name, picture.digest), 12)
+        if luck == 0:
             return Ballot(abstained=Abstention.CANNOT_TELL, raw="?")
-        shown = EXPRESSIONS[chance % 7] if chance == 1 else read(picture).expression
-        return Ballot(answer=self._answer(shown), confidence=0.5 + chance / 24, raw=str(shown))
+        shown = EXPRESSIONS[luck % 7] if luck == 1 else read(picture).expression
+        return Ballot(answer=self._answer(shown), confidence=0.5 + luck / 24, raw=str(shown))
 
     def _answer(self, shown: Expression) -> Expression | Polarity:
         return shown
@@ -340,7 +341,9 @@ _BASE: Final = {
         "cut": {"min_inter_eye_px": 8, "min_sharpness": 20},
     },
     "generate": {"measure": {"editor": "fake"}},
-    "verify": {"measure": {"panel": ["fake", {"name": "fake", "params": {"name": "b"}}, "fake-coarse"], "faces": "fake"}},
+    "verify": {
+        "measure": {"panel": ["fake", {"name": "fake", "params": {"name": "b"}}, "fake-coarse"], "faces": "fake"}
+    },
     "rank": {"measure": {"faces": "fake", "identity": "fake"}},
     "caption": {"measure": {"describer": "fake"}},
     "instruct": {"measure": {"describer": "fake"}},

@@ -69,7 +69,8 @@ class RowWriter:
         plain = row.model_dump()
         size = sum(len(value["bytes"]) for value in plain.values() if isinstance(value, dict) and "bytes" in value)
         if self._rows and (len(self._rows) >= ROWS_PER_GROUP or self._bytes + size > BYTES_PER_GROUP):
-            self._flush()
+            with disk(self._folder):
+                self._flush()
         self._rows.append(plain)
         self._bytes += size
 
@@ -87,7 +88,9 @@ class RowWriter:
             )
             self._files.append((path, 0))
             self._file_bytes = 0
-        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema), row_group_size=ROWS_PER_GROUP)
+        if self._rows:  # `datasets` cannot read a row group of no rows
+            table = pa.Table.from_pylist(self._rows, schema=self._schema)
+            self._writer.write_table(table, row_group_size=ROWS_PER_GROUP)
         path, rows = self._files[-1]
         self._files[-1] = (path, rows + len(self._rows))
         self._file_bytes += self._bytes
@@ -99,7 +102,7 @@ class RowWriter:
             self._writer = None
 
     def close(self, split: str) -> dict[str, int]:
-        """Finish, and name the files `<split>-00000-of-0000N.parquet`; at least one, so that an empty split loads.
+        """Finish, and name the files `<split>-00000-of-0000N.parquet`; an empty split has one, for its columns.
 
         Returns:
             File name → rows.

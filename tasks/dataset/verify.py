@@ -1,5 +1,6 @@
 """Checks a published data set by recomputing what its rows say, not by comparing checksums alone."""
 
+import hashlib
 import json
 import re
 import struct
@@ -17,8 +18,9 @@ from pydantic import ValidationError
 from schemas.config import BuildConfig
 from schemas.outcomes import Status
 from schemas.published import SCHEMA_VERSION, ImageCell, Manifest, RejectedRow, TripletRow
+from tasks.dataset.cross_rules import run_faults
 from tasks.dataset.parquet import BYTES_PER_GROUP, ROWS_PER_GROUP, published_schema
-from tasks.dataset.rules import Fault, Row, after, column_faults, key_of, row_faults, run_faults
+from tasks.dataset.rules import Fault, Row, after, column_faults, key_of, row_faults
 from tasks.dataset.write import render_card
 from tasks.engine.decode import MAX_PIXELS, decode_png
 from tasks.engine.errors import ConfigError, UnreadableImage
@@ -102,6 +104,8 @@ def _files(folder: Path, manifest: Manifest) -> Iterator[Fault]:
     """The files must be those of the manifest and of checksums.sha256, and the card what the manifest gives."""
     listed = {*manifest.files, *TEXTS}
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    # The hub and git keep notes of their own beside a data set.
+    present = {name for name in present if not name.startswith(".git")}
     for name in sorted(listed - present):
         yield Fault(name, "present", "the file is missing")
     for name in sorted(present - listed):
@@ -123,13 +127,12 @@ def _contents(folder: Path, names: Sequence[str], manifest: Manifest) -> Iterato
         try:
             if not (folder / name).is_file():
                 raise OSError("it is no plain file")
-            data = (folder / name).read_bytes()
+            with (folder / name).open("rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            if name in TEXTS:
+                texts[name] = (folder / name).read_bytes()
         except OSError as error:
             yield Fault(name, "readable", error.strerror or str(error))
-            continue
-        found[name] = sha256(data)
-        if name in TEXTS:
-            texts[name] = data
     if "README.md" in texts and texts["README.md"] != _card(manifest):
         yield Fault("README.md", "card", "it is not what the manifest renders to")
     if "checksums.sha256" in texts:

@@ -1,5 +1,6 @@
 """Writes the published data set: the same sources, config and answers give the same bytes, whoever computed them."""
 
+import hashlib
 import json
 import math
 import shutil
@@ -56,7 +57,9 @@ def publish(run: Run, done: Sequence[dict[str, Commit]]) -> Published:
     manifest_name = f"{name}/manifest.json"
     record, manifest = store.read_json(record_name), store.read(manifest_name)
     if record and manifest and record == {"fingerprint": wanted, "manifest_sha256": sha256(manifest)}:
-        return Published(store.path(name), json.loads(manifest)["triplets"], written=False)
+        said = json.loads(manifest)
+        if all(store.exists(f"{name}/{file}") for file in (*said["files"], "README.md", "checksums.sha256")):
+            return Published(store.path(name), said["triplets"], written=False)
     triplets = _write(run, done, store.path(name))
     manifest = store.read(manifest_name)
     assert manifest is not None
@@ -202,8 +205,15 @@ def render_card(manifest: dict[str, Any]) -> str:
 def checksums(folder: Path) -> str:
     """`sha256sum` lines of every file of a data set but the checksums themselves, in order of name."""
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    lines = [f"{sha256((folder / name).read_bytes())}  {name}" for name in names if name != "checksums.sha256"]
+    listed = [name for name in names if name != "checksums.sha256" and not name.startswith(".git")]
+    lines = [f"{_file_sha256(folder / name)}  {name}" for name in listed]
     return "\n".join(lines) + "\n"
+
+
+def _file_sha256(path: Path) -> str:
+    """Hash of a file of any size, without holding it in memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write_texts(run: Run, aside: Path, manifest: dict[str, Any]) -> None:

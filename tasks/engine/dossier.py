@@ -62,10 +62,14 @@ def lives(executor: Executor, shard: Shard, done: dict[str, Commit]) -> list[Sou
     """
     sources = {source.key: SourceLife(source.key, source=source) for source in shard.sources}
     known: dict[Key, Life] = dict(sources)
+    kept: dict[str, list[Any]] = {}
+    before = ""
     for name in executor.order:
         if name not in done:
             break
-        for row in executor.decided(name, shard, done[name]):
+        rows = executor.decided(name, shard, done[name])
+        kept[name] = [row.value for row in rows if row.status is Status.KEPT]
+        for row in rows:
             life = known.get(row.key)
             if life is None:
                 life = known[row.key] = Life(row.key)
@@ -73,6 +77,8 @@ def lives(executor: Executor, shard: Shard, done: dict[str, Commit]) -> list[Sou
             life.steps[name] = Step(row.status, str(row.reason or row.kind or ""), row.evidence)
             if row.value is not None:
                 life.outputs[name] = row.value
-        for key, value in executor.measured(name, shard, executor.rows_to_measure(name, shard, done)).items():
+        measured = kept[executor.stages[name].reads or before] if before else list(shard.sources)
+        for key, value in executor.measured(name, shard, measured).items():
             known[key].measured[name] = value
+        before = name
     return list(sources.values())

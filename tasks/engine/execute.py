@@ -9,7 +9,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from schemas.outcomes import FailureKind, Status
 from schemas.records import Key
@@ -17,8 +17,11 @@ from tasks.engine.errors import ContractError, FedbenchError
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.rows import Commit, MeasuredCommit, decided_row, decided_type, digest, measured_row, measured_type
 from tasks.engine.shards import Shard
-from tasks.engine.stage import Context, Failed, Item, Outcome, Scope, Stage
+from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Scope, Stage
 from tasks.engine.store import Store
+
+# Sources that go through a segment together. Their decoded pictures should fit the image cache for every worker.
+BLOCK: Final = 8
 
 T = TypeVar("T")
 AnyStage = Stage[Any, Any]
@@ -44,6 +47,16 @@ def settle(stage: str, half: str, owed: Sequence[Key], answers: Iterable[tuple[K
             f"stage '{stage}' lost {len(lost)} of {len(owed)} keys in {half}: {lost[0]}", "this is a bug of the stage"
         )
     return settled
+
+
+def _by_key(owed: dict[Key, tuple[str, Sequence[Key]]], stored: dict[tuple[Key, str], Any]) -> dict[Key, Any]:
+    """The measurement or `Failed` of every owed key that has a stored row for its input."""
+    return {
+        key: Failed(row.kind, row.message, row.retryable) if row.kind else row.value
+        for input_, keys in owed.values()
+        for key in keys
+        if (row := stored.get((key, input_))) is not None
+    }
 
 
 class Executor:
@@ -126,16 +139,40 @@ class Executor:
             `done` with the new commits.
         """
         done = dict(done)
-        for name in names:
+        measured: dict[str, dict[Key, Any]] = {}
+        for place, name in enumerate(names):
             fingerprint_ = self.fingerprint(name, [self.inputs(name, shard, done)], 0)
             assert fingerprint_ is not None, f"{name} runs after its inputs"
             commit = self.commit(name, shard, fingerprint_)
             if commit is None or commit.retryable:
-                measured = self.measure(name, shard, self.rows_to_measure(name, shard, done))
+                measured = measured or self._measure_blocks(shard, names[place:], done)
                 rows = self.rows_to_decide(name, shard, done)
-                commit = self.publish(name, shard, fingerprint_, self.decide(name, rows, measured))
+                commit = self.publish(name, shard, fingerprint_, self.decide(name, rows, measured[name]))
             done[name] = commit
         return done
+
+    def _measure_blocks(self, shard: Shard, names: Sequence[str], done: dict[str, Commit]) -> dict[str, dict[Key, Any]]:
+        """Everything that consecutive stages measure on a shard, by stage.
+
+        A few sources go through all of them before the next few do, so that their pictures are still decoded. The
+        cuts in between are those of the whole shard, since none of them looks beyond a source.
+        """
+        first = self.order.index(names[0])
+        before = self.order[first - 1] if first else ""
+        outside = {before, *(reads for name in names if (reads := self.stages[name].reads) and reads not in names)}
+        rows_of = {
+            name: (list(shard.sources) if not name else self.kept(name, shard, done)) for name in sorted(outside)
+        }
+        measured: dict[str, dict[Key, Any]] = {name: {} for name in names}
+        for start in range(0, len(shard.sources), BLOCK):
+            block = {source.key for source in shard.sources[start : start + BLOCK]}
+            kept = {name: [row for row in rows if row.key.source() in block] for name, rows in rows_of.items()}
+            for name, previous in zip(names, [before, *names], strict=False):
+                answers = self.measure(name, shard, kept[self.stages[name].reads or previous])
+                outcomes = self.decide(name, kept[previous], answers).values()
+                kept[name] = [outcome.output for outcome in outcomes if isinstance(outcome, Kept)]
+                measured[name] |= answers
+        return measured
 
     def decide_run(self, name: str, done: Sequence[dict[str, Commit]]) -> list[Commit]:
         """The barrier of a run-scope stage, once it is measured: decide in plan order, publish shard by shard."""
@@ -176,19 +213,13 @@ class Executor:
 
     def measured(self, name: str, shard: Shard, rows: Sequence[Any]) -> dict[Key, Any]:
         """The stored measurement or `Failed` of every owed key of `rows` that has one."""
-        stored = self._stored(name, shard)
-        return {
-            key: Failed(row.kind, row.message, row.retryable) if row.kind else row.value
-            for input_, keys in self._owed(name, rows).values()
-            for key in keys
-            if (row := stored.get((key, input_))) is not None
-        }
+        return _by_key(self._owed(name, rows), self._stored(name, shard))
 
     def measure(self, name: str, shard: Shard, rows: Sequence[Any]) -> dict[Key, Any]:
         """A measurement or `Failed` for every owed key of `rows`; what was measured before is read, not redone."""
-        stage, stored = self.stages[name], self._stored(name, shard)
+        stage, stored, owed = self.stages[name], self._stored(name, shard), self._owed(name, rows)
         due = []
-        for row, (input_, keys) in zip(rows, self._owed(name, rows).values(), strict=True):
+        for row, (input_, keys) in zip(rows, owed.values(), strict=True):
             known = [stored.get((key, input_)) for key in keys]
             if any(found is None or found.retryable for found in known):
                 due.append((row, input_, keys))
@@ -198,7 +229,7 @@ class Executor:
             part = self.store.write_part(folder, measured_type(stage.measurement), fresh)
             commit = MeasuredCommit(parts=(*self._parts(name, shard), part))
             self.store.write_json(f"{folder}/{self._measured_name(name)}", commit.model_dump(mode="json"))
-        return self.measured(name, shard, rows)
+        return _by_key(owed, stored | {(row.key, row.input): row for row in fresh})
 
     def _owed(self, name: str, rows: Sequence[Any]) -> dict[Key, tuple[str, Sequence[Key]]]:
         """By the rows' keys: digest of what is measured of the row, and the keys it owes."""
@@ -245,7 +276,8 @@ class Executor:
         except Exception as error:  # noqa: BLE001 - an accident becomes a row with a kind, not the run's end
             self.context.log(f"{stage.name} crashed on {row.key}:\n{traceback.format_exc()}")
             kind = FailureKind.OUT_OF_MEMORY if isinstance(error, MemoryError) else FailureKind.CRASHED
-            return [(key, Failed(kind, f"{type(error).__name__}: {error}"[:300])) for key in keys]
+            # The error's own text may hold a path of this machine, and this message is published.
+            return [(key, Failed(kind, f"{type(error).__name__}; see crashes.log in the workspace")) for key in keys]
 
     def decide(self, name: str, rows: Sequence[Any], measured: dict[Key, Any]) -> dict[Key, Outcome]:
         """The outcome of every key that `rows` owe, in that order: failures as they are, the others cut.

@@ -18,10 +18,12 @@ class Loaded:
     Attributes:
         pixels: RGB (H, W, 3) uint8, upright, without metadata.
         file_sha256: Hash of the file on the user's disk (of the whole photo where the source is a crop of it).
+        note: What only loading could tell ("frame 34 of 72"), for people.
     """
 
     pixels: NDArray[np.uint8]
     file_sha256: str
+    note: str = ""
 
 
 class SourcePool(Protocol):
@@ -45,5 +47,12 @@ class SourcePool(Protocol):
 
 
 POOLS: Registry[SourcePool] = Registry(
-    "pool", {"folder": "tasks.sources.folder:FolderPool", "samples": "tasks.sources.samples:SamplePool"}
+    "pool",
+    {
+        "folder": "tasks.sources.folder:FolderPool",
+        "samples": "tasks.sources.samples:SamplePool",
+        "sfew": "tasks.sources.sfew:SfewPool",
+        "dfew": "tasks.sources.dfew:DfewPool",
+        "rafdb": "tasks.sources.rafdb:RafdbPool",
+    },
 )

@@ -187,7 +187,9 @@ def read_inside(root: Path, relative: str) -> bytes:
             errno.ENOTDIR,
             errno.ENAMETOOLONG,
         }
-        raise UnreadableImage("missing" if gone else "unreadable", f"'{escape(relative)}': {error}") from error
+        # Not the error's own words: they name the whole path, and reasons are published.
+        said = getattr(error, "strerror", None) or ("no possible name" if gone else "a link that leads to itself")
+        raise UnreadableImage("missing" if gone else "unreadable", f"'{escape(relative)}': {said}") from error
 
 
 def _kind(mode: int) -> str:

@@ -107,7 +107,7 @@ class Altered:
             line |= {status: sum(row["status"] == status for row in here) for status in ("rejected", "failed")}
             line["reasons"] = dict(Counter(row["reason"] for row in here))
             if place:
-                line["kept"] = sum("stage" not in row or STAGES.index(row["stage"]) > place for row in candidates)
+                line["kept"] = sum("stage" not in row or row["stage"] in STAGES[place + 1 :] for row in candidates)
             else:
                 line["kept"] = manifest["sources"] - len(here)
             line["owed"] = line["kept"] + len(here)

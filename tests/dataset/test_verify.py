@@ -6,6 +6,7 @@ import shutil
 import struct
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image, PngImagePlugin
 
+from schemas.config import RankCut
+from schemas.records import Fidelity, Key
 from tasks.dataset.rules import Fault
 from tasks.dataset.verify import verify
 from tasks.engine.decode import decode_png, encode_png
 from tasks.engine.errors import ConfigError
-from tasks.engine.fingerprint import sha256
+from tasks.engine.fingerprint import seed_of, sha256
+from tasks.rank import fused
 from tests import nasty
 from tests.dataset.altered import DATA, LEVELS, REJECTED, Altered, Rows
 from tests.dataset.conftest import Built
@@ -27,8 +31,13 @@ from tests.dataset.conftest import Built
 FLIPPED = {"positive": "negative", "negative": "positive", "neutral": "negative"}
 
 
+decoded = cache(decode_png)
+
+
 @pytest.fixture
-def copy(small: Built, tmp_path: Path) -> Altered:
+def copy(small: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Altered:
+    """A copy of the data set; its pictures, most of the time of a check, are decoded once for all tests."""
+    monkeypatch.setattr("tasks.dataset.verify.decode_png", decoded)
     return Altered(small.folder, tmp_path / "copy")
 
 
@@ -306,7 +315,7 @@ def test_a_ground_truth_of_another_size_is_found(copy: Altered) -> None:
 @pytest.mark.parametrize("column", ["source", "ground_truth", "image"])
 def test_another_name_of_a_picture_is_found(copy: Altered, column: str) -> None:
     row = TOP_K if column == "image" else None
-    id_ = alter(copy, Alteration("", lambda row: row[column].update(path="/home/me/a.png"), row), "everything")
+    id_ = alter(copy, Alteration("", lambda row: row[column].update(path="/srv/photos/a.png"), row), "everything")
     assert copy.faults() == {(id_, f"{column} name")}
 
 
@@ -365,6 +374,29 @@ def test_two_sources_of_one_photo_are_found(copy: Altered) -> None:
     copy.change(DATA, same, "everything")
     twin = copy.rows(DATA)[1]
     assert (f"{twin['pool']}/{twin['source_id']}", "duplicate") in copy.faults()
+
+
+def test_a_ground_truth_that_the_board_would_not_take_is_found(copy: Altered) -> None:
+    """A triplet and the finalist it was preferred to change places, with all that follows."""
+    triplets, rejected = copy.rows(DATA), copy.rows(REJECTED)
+    won = triplets[0]
+    lost = next(row for row in rejected if row["reason"] == "not_chosen" and row["source_id"] == won["source_id"])
+    for column in ("target", "id", "instruction", "votes", "change", "identity", "background_rmse"):
+        won[column], lost[column] = lost[column], won[column]
+    won["ground_truth"], lost["image"] = lost["image"], won["ground_truth"]
+    won["ground_truth_sha256"], lost["image_sha256"] = lost["image_sha256"], won["ground_truth_sha256"]
+    for row, column, role in ((won, "ground_truth", "ground_truth"), (lost, "image", "candidate")):
+        row[column] = row[column] | {"path": f"{row['id']}/{role}.png".replace(":", "/")}
+    cut = RankCut()
+    fidelity = Fidelity(identity=won["identity"], background_rmse=won["background_rmse"])
+    won |= {"target_expression": won["target"], "rank": 2, "score": fused(fidelity, cut)}
+    won["seed"] = seed_of(1, list(Key(won["pool"], won["source_id"], won["target"], won["editor"], won["attempt"])))
+    lost["evidence"] = "rank 1; auto review took another"
+    polarity = won["votes"][0]["polarity"]
+    won["verdict"] = f"{polarity} 2; 2 of 2 answered; needs more than 1"
+    copy.change(DATA, lambda rows: rows.__setitem__(0, won), "rows")
+    copy.change(REJECTED, lambda rows: rows.__setitem__(rejected.index(lost), lost), "everything")
+    assert copy.faults() == {(won["id"], "review")}
 
 
 # -- files ------------------------------------------------------------------------------------------------------
@@ -591,8 +623,8 @@ def test_a_broken_manifest_is_a_config_error(copy: Altered, text: bytes) -> None
         {"files": {DATA: "many"}},
         {"funnel": [3]},
         {"cells": None},
-        {"config": {}},
         {"config": {"pools": 3}},
+        {"config": {"unknown": 3}},
         {"config": {"rank": {"cut": {"top_k": -1}}}},
         {"weights": "none"},
         {"unknown": 1},
@@ -603,12 +635,14 @@ def test_a_broken_manifest_is_a_config_error(copy: Altered, text: bytes) -> None
 )
 def test_a_manifest_of_wrong_types_is_no_traceback(copy: Altered, change: dict[str, Any]) -> None:
     copy.change_manifest(lambda manifest: manifest.update(change))
-    try:
-        found = verify(copy.folder)
-    except ConfigError as error:
-        assert "manifest.json" in str(error)
-    else:
-        assert ("README.md", "card") in {(fault.where, fault.rule) for fault in found}
+    with pytest.raises(ConfigError, match=r"manifest\.json"):
+        verify(copy.folder)
+
+
+@pytest.mark.parametrize("change", [{}, {"pools": ["samples"]}, {"rank": {}}], ids=str)
+def test_a_config_that_is_valid_but_no_build_of_ours_is_a_fault(copy: Altered, change: dict[str, Any]) -> None:
+    copy.change_manifest(lambda manifest: manifest.update(config=manifest["config"] | change if change else {}))
+    assert ("README.md", "card") in copy.faults()
 
 
 @pytest.mark.parametrize("name", [DATA, "README.md", "checksums.sha256"])
@@ -624,7 +658,7 @@ def test_a_file_of_rubbish_is_named(copy: Altered, name: str, data: bytes) -> No
 
 
 def test_huge_and_hostile_texts_are_shown_short_and_harmless(copy: Altered) -> None:
-    hostile = "\x1b[2J\n\u202e" + "x" * 20_000_000
+    hostile = "\x1b[2J\n\u202e" + "x" * 3_000_000
 
     def change(rows: Rows) -> None:
         rows[0] |= {"id": hostile, "instruction": hostile, "licence": hostile, "source_id": hostile}
