@@ -138,8 +138,10 @@ def one_round(number: int, settings: BuildConfig, folder: Path) -> tuple[float, 
     sides: list[Any] = [Bare(settings, folder / f"bare-{number}"), Build(settings, folder / f"build-{number}")]
     took = [measured(side) for side in (sides if number % 2 else sides[::-1])]
     loop, build = took if number % 2 else took[::-1]
-    wall, cpu, equal = build.wall / loop.wall, build.cpu / loop.cpu, (build.calls, build.edits) == (loop.calls, loop.edits)
-    print(f"round {number}: build {build.wall:.1f} s ({build.cpu:.1f} s CPU), bare loop {loop.wall:.1f} s ({loop.cpu:.1f} s CPU)")
+    wall, cpu = build.wall / loop.wall, build.cpu / loop.cpu
+    equal = (build.calls, build.edits) == (loop.calls, loop.edits)
+    for name, side in (("build", build), ("bare loop", loop)):
+        print(f"round {number}: {name} {side.wall:.1f} s ({side.cpu:.1f} s CPU)")
     print(f"  wall × {wall:.3f}, CPU × {cpu:.3f}; calls and edits are {'equal' if equal else 'DIFFERENT'}")
     if number == 1 or not equal:
         print(f"  calls {dict(sorted(build.calls.items()))}" + ("" if equal else f" against {dict(loop.calls)}"))
@@ -154,8 +156,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sources", type=int, default=100, help="sources (100)")
     parser.add_argument("--workers", type=int, default=2, help="threads on both sides (2)")
-    parser.add_argument("--rounds", type=int, default=4, help="rounds; the sides take turns in going first (4)")
-    parser.add_argument("--shard-size", type=int, default=5, help="sources a shard; 64 would leave a thread idle (5)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds; the sides take turns in going first (3)")
+    parser.add_argument("--shard-size", type=int, default=10, help="sources a shard; 64 would leave a thread idle (10)")
     options = parser.parse_args()
     cv2.setNumThreads(1)
     settings = config(options.sources, options.workers, options.shard_size)

@@ -3,6 +3,7 @@
 Every source passes screening, so N sources are 6 N candidates and, with a panel of five, 30 N votes. Each size runs
 in fresh processes: one that builds, one that finds everything done.
 """
+# ruff: noqa: E402 - the repo need not be installed
 
 import argparse
 import json
@@ -22,18 +23,23 @@ from numpy.typing import NDArray
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from schemas.config import BuildConfig  # noqa: E402 - the repo is not installed where benchmarks run
-from schemas.records import Source  # noqa: E402
-from tasks.editors import EDITORS, EditRequest  # noqa: E402
-from tasks.engine.images import Picture  # noqa: E402
-from tasks.engine.store import Store  # noqa: E402
-from tasks.faces import ANALYZERS, EMBEDDERS, Face  # noqa: E402
-from tasks.pipeline import build, open_run  # noqa: E402
-from tasks.results import finish  # noqa: E402
-from tasks.sources import POOLS, Loaded  # noqa: E402
-from tests import fakes  # noqa: E402
+from schemas.config import BuildConfig
+from schemas.records import Source
+from tasks.dataset.write import publish
+from tasks.editors import EDITORS, EditRequest
+from tasks.engine import images
+from tasks.engine.images import Picture
+from tasks.engine.store import Store
+from tasks.faces import ANALYZERS, EMBEDDERS, Face
+from tasks.pipeline import build, open_run
+from tasks.report.html import write_report
+from tasks.sources import POOLS, Loaded
+from tests import fakes
 
-SIDE: Final = 96  # 1,000 sources and their edits then fill the picture cache, so that its 128 MiB are in every peak
+SIDE: Final = 96
+# The picture cache holds as many of these small pictures as the real one of 128 MiB holds of 512 px, so that it is
+# full at every size and what grows is not the cache.
+CACHE_BYTES: Final = images.CACHE_BYTES * SIDE**2 // 512**2
 PANEL: Final = [*({"name": "fake", "params": {"name": name}} for name in "abcd"), "fake-coarse"]
 
 
@@ -120,6 +126,7 @@ def child(workspace: Path, sources: int, shard_size: int) -> None:
     world = fakes._world = CountingWorld()
     for registry, adapter in ((POOLS, ReadablePool), (ANALYZERS, OneFace), (EMBEDDERS, Embedder), (EDITORS, Editor)):
         registry.add("fake", adapter)
+    images.CACHE_BYTES = CACHE_BYTES  # type: ignore[misc]
     seconds: dict[str, float] = {}
     peaks: dict[str, float] = {}
 
@@ -134,7 +141,8 @@ def child(workspace: Path, sources: int, shard_size: int) -> None:
     with Store(workspace).lock():
         run = step("open", lambda: open_run(workspace, settings))
         done = step("build", lambda: build(run, fakes.mapper(settings.workers)))
-        result = step("finish", lambda: finish(run, done))
+        published = step("data set", lambda: publish(run, done))
+        step("report", lambda: write_report(run, done, "reports/scale"))
     print(
         json.dumps(
             {
@@ -142,7 +150,7 @@ def child(workspace: Path, sources: int, shard_size: int) -> None:
                 "cpu": time.process_time(),
                 "peaks": peaks,
                 "asked": world.tally,
-                "triplets": result.triplets,
+                "triplets": published.triplets,
                 "candidates": sum(commits["generate"].owed for commits in done),
                 "shards": len(done),
             }
@@ -158,7 +166,8 @@ def peak_mb() -> float:
 
 def run_child(workspace: Path, sources: int, shard_size: int) -> dict[str, Any]:
     """One fresh process over a workspace."""
-    command = [sys.executable, __file__, "--child", str(workspace), "--sources", str(sources), "--shard-size", str(shard_size)]
+    sizes = ["--sources", str(sources), "--shard-size", str(shard_size)]
+    command = [sys.executable, __file__, "--child", str(workspace), *sizes]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment)
     values: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -172,16 +181,22 @@ def measure(folder: Path, sources: int, shard_size: int) -> dict[str, Any]:
     asked = {role: first["asked"].get(role, 0) for role in wanted}
     if asked != wanted or first["candidates"] != 6 * sources or again["asked"]:
         raise SystemExit(f"wrong work: {asked}, expected {wanted}; again {again['asked']}")
-    files = [path for path in folder.rglob("*") if path.is_file()]
+    files = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     taken, repeated = sum(first["seconds"].values()), sum(again["seconds"].values())
-    steps = ", ".join(f"{name} {value:.1f}" for name, value in first["seconds"].items())
-    print(f"{sources:6d} sources, {6 * sources} candidates, {30 * sources} votes, {first['shards']} shards")
-    print(f"       {taken:.1f} s ({steps}; {first['cpu']:.1f} s CPU): {1000 * taken / sources:.1f} ms a source")
-    print(f"       peak memory {first['peaks']['finish']:.0f} MB; " + ", ".join(f"{k} {v:.0f}" for k, v in first["peaks"].items()))
-    steps = ", ".join(f"{name} {value:.2f}" for name, value in again["seconds"].items())
-    print(f"       again, nothing to do: {repeated:.2f} s ({steps}): {repeated / taken:.1%}, peak {again['peaks']['finish']:.0f} MB")
-    print(f"       {len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.0f} MB; {first['triplets']} triplets", flush=True)
-    return {"per_source": taken / sources, "cpu": first["cpu"] / sources, "peak": first["peaks"]["finish"]}
+    peak = max(first["peaks"].values())
+    print(f"{sources} sources, {6 * sources} candidates, {30 * sources} votes, {first['shards']} shards")
+    print(f"  {taken:.1f} s ({first['cpu']:.1f} s CPU), {1000 * taken / sources:.1f} ms a source")
+    print(f"    by step: {_listed(first['seconds'], '.1f')}")
+    print(f"  peak memory {peak:.0f} MB; by the end of each step: {_listed(first['peaks'], '.0f')}")
+    print(
+        f"  again, nothing to do: {repeated:.2f} s, {repeated / taken:.1%} of the first; {_listed(again['seconds'], '.2f')}"
+    )
+    print(f"  workspace: {len(files)} files, {sum(files) / 1e6:.0f} MB, {first['triplets']} triplets", flush=True)
+    return {"time": taken / sources, "cpu": first["cpu"] / sources, "peak": peak}
+
+
+def _listed(values: dict[str, float], form: str) -> str:
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
 def main() -> None:
@@ -198,10 +213,8 @@ def main() -> None:
         small, large = (
             measure(Path(folder, str(size)), size, options.shard_size) for size in (options.small, options.sources)
         )
-    print(
-        f"{options.sources} against {options.small}: time a source × {large['per_source'] / small['per_source']:.2f}, "
-        f"CPU a source × {large['cpu'] / small['cpu']:.2f}, peak memory × {large['peak'] / small['peak']:.2f}"
-    )
+    ratios = ", ".join(f"{name} × {large[name] / small[name]:.2f}" for name in small)
+    print(f"{options.sources} against {options.small} sources, time and CPU by source, peak memory as it is: {ratios}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.console import OUT, print_json
+from schemas.expressions import EXPRESSIONS
 from tasks.sources.inspect import Inspection, inspect
 
 
@@ -38,7 +39,7 @@ def _counts(found: Inspection) -> Table:
 
 
 def _labels(found: Inspection) -> Table:
-    names = list(dict.fromkeys(label for counts in found.labels.values() for label in counts))
+    names = [label for label in (*EXPRESSIONS, "none") if any(label in counts for counts in found.labels.values())]
     table = Table("split", *names)
     for split, counts in found.labels.items():
         table.add_row(split or "none", *(f"{counts.get(name, 0):,}" for name in names))

@@ -38,6 +38,7 @@ class TripletRow(Record):
         background_rmse: 0-255, outside both faces' dilated masks.
         score, rank: Fused fidelity 0..1 and its place among the source's verified candidates.
         label_source: Who said what the source shows: given (by the pool) or panel.
+        traits: What the pool says of the person, for slices ("gender=female").
         subject: Readable key of the first source of the same person in the run.
         source_file_sha256, source_pixel_sha256: Of the user's file, and of its decoded RGB.
         source_sha256, ground_truth_sha256: Of the PNG bytes in this row.
@@ -70,6 +71,7 @@ class TripletRow(Record):
     clip: str
     movie: str
     source_split: str
+    traits: tuple[str, ...]
     licence: str
     seed: int
     synthetic: bool

@@ -90,7 +90,7 @@ class SourceFacts(Record):
 
     Attributes:
         problem: Short code of what kept the picture out ("truncated"); empty if it was read.
-        detail: The problem in words.
+        detail: The problem, or what only loading could tell ("frame 13 of 18"), in words.
         image: Digest of the stored PNG.
         width, height: Pixels.
         file_sha256: Of the file as the user has it.

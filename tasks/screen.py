@@ -57,7 +57,8 @@ class Screen(Stage[Source, SourceFacts]):
                 yield row.key, SourceFacts(problem=error.reason, detail=str(error))
                 continue
             picture = ctx.images.put(loaded.pixels)
-            yield row.key, self._facts(row, picture, loaded.file_sha256)
+            facts = self._facts(row, picture, loaded.file_sha256)
+            yield row.key, facts.model_copy(update={"detail": loaded.note})
 
     def _facts(self, row: Source, picture: Picture, file_sha256: str) -> SourceFacts:
         params = self.measure_params
@@ -190,6 +191,7 @@ class Admitted:
                 clip=row.clip,
                 movie=row.movie,
                 licence=row.licence,
+                traits=row.traits,
             )
         )
 

@@ -181,7 +181,8 @@ def write_dfew(
     top = root / below
     for clip in DFEW:
         if "original" in media:
-            shown = [marked(frame, f"{clip:05}") for frame in clip_frames()]
+            stripe = np.full((20, 640, 3), 18 * clip, np.uint8)  # wide enough to survive the codec
+            shown = [np.vstack([stripe, frame[20:]]) for frame in clip_frames()]
             write_video(top / f"Clip/original/{clip:05}.mp4", shown)
         for medium in media:
             if medium != "original" and clip != GAP:
@@ -216,7 +217,7 @@ def write_votes(path: Path, *, shuffled: bool = True) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     book = openpyxl.Workbook()
     sheet = book.active
-    names = "1happy 2sad 3neutral 4angry 5surprise 6disgust 7fear".split()
+    names = ["1happy", "2sad", "3neutral", "4angry", "5surprise", "6disgust", "7fear"]
     sheet.append(["order", *names, "clip name", "annotation"])
     rows: list[tuple[Any, ...]] = [(*votes, clip, code) for clip, (code, votes, _) in DFEW.items()]
     if shuffled:

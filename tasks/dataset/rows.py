@@ -56,6 +56,7 @@ def triplet_row(source: SourceLife, life: Life, images: ImageStore) -> TripletRo
         clip=photo.clip,
         movie=photo.movie,
         source_split=photo.split,
+        traits=photo.traits,
         licence=photo.licence,
         seed=candidate.seed,
         synthetic=True,
