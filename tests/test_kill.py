@@ -7,6 +7,7 @@ written, before it is renamed, after it was; the same for the data set's own ren
 import json
 import multiprocessing
 import os
+import re
 import signal
 from dataclasses import dataclass
 from multiprocessing import forkserver
@@ -20,37 +21,37 @@ from tests import fakes
 SETTINGS: Final = fakes.config("generate.measure.targets=[happy, sad]", "shard_size=1", sources=5)
 EDITS_IN_FLIGHT: Final = 2  # those of one source
 FORKS: Final = multiprocessing.get_context("forkserver")
-SAMPLE: Final = 32
+SAMPLE: Final = 28
 
 
 class Points:
     """Counts the points of a process, and kills it at one of them."""
 
     def __init__(self, fatal: int | None) -> None:
-        self.count = 0
+        self.passed: list[str] = []
         self.fatal = fatal
 
-    def pass_one(self) -> None:
-        if self.count == self.fatal:
+    def pass_one(self, file: object) -> None:
+        if len(self.passed) == self.fatal:
             os.kill(os.getpid(), signal.SIGKILL)
-        self.count += 1
+        self.passed.append(str(file))
 
     def around(self, owner: Any, name: str, *, after: bool) -> None:
         """Put a point before the calls of a method, and one after."""
         original = getattr(owner, name)
 
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            self.pass_one()
-            result = original(*args, **kwargs)
+        def wrapped(self_: Any, file: Any, *args: Any, **kwargs: Any) -> Any:
+            self.pass_one(file)
+            result = original(self_, file, *args, **kwargs)
             if after:
-                self.pass_one()
+                self.pass_one(file)
             return result
 
         setattr(owner, name, wrapped)
 
 
 def child(workspace: Path, notes: Path, fatal: int | None) -> None:
-    """Build in this process; leave the number of points, and a byte per edit made, which outlives it."""
+    """Build in this process; leave the points' files, and a byte per edit made, which outlives it."""
     os.fsync = lambda _: None  # type: ignore[assignment]  # a killed process loses nothing that was not flushed
     points = Points(fatal)
     points.around(fakes.Store, "write", after=False)
@@ -65,7 +66,7 @@ def child(workspace: Path, notes: Path, fatal: int | None) -> None:
 
     world.trouble = note
     fakes.build(workspace, SETTINGS)
-    (notes / "points").write_text(str(points.count))
+    (notes / "points").write_text(json.dumps(points.passed))
 
 
 def run(root: Path, fatal: int | None = None) -> int | None:
@@ -102,7 +103,7 @@ class Undisturbed:
     tree: dict[str, bytes]
     decided: dict[str, Any]
     edits: int
-    points: int
+    points: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +116,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     root = tmp_path_factory.mktemp("undisturbed")
     assert run(root) == 0
     return Undisturbed(
-        fakes.tree(root / "workspace" / "datasets"), contents(root), edits(root), int((root / "points").read_text())
+        fakes.tree(root / "workspace" / "datasets"),
+        contents(root),
+        edits(root),
+        json.loads((root / "points").read_text()),
     )
 
 
@@ -133,24 +137,34 @@ def resume_after_kill(root: Path, undisturbed: Undisturbed, point: int) -> None:
 
 def test_there_is_something_to_kill(undisturbed: Undisturbed) -> None:
     assert undisturbed.edits > 4
-    assert undisturbed.points > 400
+    assert len(undisturbed.points) > 400
     assert len({name.split("/")[3] for name in undisturbed.decided}) > 3  # shards
 
 
 @pytest.mark.parametrize("share", range(SAMPLE))
 def test_a_kill_costs_nothing(tmp_path: Path, undisturbed: Undisturbed, share: int) -> None:
-    resume_after_kill(tmp_path, undisturbed, share * (undisturbed.points - 1) // (SAMPLE - 1))
+    resume_after_kill(tmp_path, undisturbed, share * (len(undisturbed.points) - 1) // (SAMPLE - 1))
+
+
+def test_edits_count_before_their_shard_does(tmp_path: Path, undisturbed: Undisturbed) -> None:
+    """Killed when all edits of a shard are made and none of it is published, none is made again."""
+    ends = [place for place, file in enumerate(undisturbed.points) if re.search(r"stages/generate/\w+/measured-", file)]
+    assert len(ends) > 6
+    for point in ends[::3]:
+        root = tmp_path / str(point)
+        resume_after_kill(root, undisturbed, point)
+        assert edits(root) == undisturbed.edits
 
 
 @pytest.mark.slow
 def test_a_kill_costs_nothing_at_any_point(tmp_path: Path, undisturbed: Undisturbed) -> None:
-    for point in range(undisturbed.points):
+    for point in range(len(undisturbed.points)):
         resume_after_kill(tmp_path / str(point), undisturbed, point)
 
 
-def test_two_kills_in_a_row_cost_nothing(tmp_path: Path, undisturbed: Undisturbed) -> None:
-    for point in (undisturbed.points // 3, undisturbed.points // 4, undisturbed.points // 5):
-        assert run(tmp_path, point) == -signal.SIGKILL
+def test_three_kills_in_a_row_cost_nothing(tmp_path: Path, undisturbed: Undisturbed) -> None:
+    for share in (3, 4, 5):
+        assert run(tmp_path, len(undisturbed.points) // share) == -signal.SIGKILL
     assert run(tmp_path) == 0
     assert fakes.tree(tmp_path / "workspace" / "datasets") == undisturbed.tree
     assert edits(tmp_path) <= undisturbed.edits + 3 * EDITS_IN_FLIGHT

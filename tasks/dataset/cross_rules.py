@@ -21,6 +21,7 @@ _OF_THE_SOURCE: Final = (
     "clip",
     "movie",
     "source_split",
+    "traits",
     "source_file_sha256",
     "source_pixel_sha256",
     "source_sha256",

@@ -215,7 +215,7 @@ def leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
         for field in kind:
             yield from leaves(field.type)
     elif pa.types.is_list(kind):
-        assert pa.types.is_struct(kind.value_type)
+        assert pa.types.is_struct(kind.value_type) or kind.value_type == pa.string()
         yield from leaves(kind.value_type)
     else:
         yield kind
