@@ -31,7 +31,7 @@ from benchmarks.bare import Bare
 from benchmarks.meter import Place, metered
 from flows.options import load_config
 from schemas.config import BuildConfig
-from tasks import generate, pipeline, screen
+from tasks import generate, pipeline
 from tasks.dataset.parquet import RowWriter
 from tasks.dataset.write import publish
 from tasks.describers.blendshapes import BlendshapeDescriber
@@ -39,6 +39,7 @@ from tasks.editors import warp
 from tasks.engine import execute, images
 from tasks.engine.store import Store
 from tasks.faces import analyzer, identity
+from tasks.leakage import hashes
 from tasks.voters.expert import ExpertVoter
 
 WARM_UP: Final = 8  # sources, before either side
@@ -63,8 +64,8 @@ REST: Final[tuple[Place, ...]] = (
     ("row digests", execute, "digest"),
     ("changed pixels", generate, "changed_pixels"),
     ("shift", generate, "shift"),
-    ("perceptual hash", screen, "perceptual_hash"),
-    ("pixel hash", screen, "pixel_sha256"),
+    ("perceptual hash", hashes, "perceptual_hash"),
+    ("pixel hash", hashes, "pixel_sha256"),
     ("data set rows", RowWriter, "add"),
 )
 

@@ -12,28 +12,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import steady
 from schemas.config import BuildConfig
-from schemas.records import Source
 from tasks.dataset.write import publish
-from tasks.editors import EDITORS, EditRequest
 from tasks.engine import images
-from tasks.engine.images import Picture
 from tasks.engine.store import Store
-from tasks.faces import ANALYZERS, EMBEDDERS, Face
 from tasks.pipeline import build, open_run
-from tasks.report.html import write_report
-from tasks.sources import POOLS, Loaded
+from tasks.results import finish
 from tests import fakes
 
 SIDE: Final = 96
@@ -41,68 +33,6 @@ SIDE: Final = 96
 # full at every size and what grows is not the cache.
 CACHE_BYTES: Final = images.CACHE_BYTES * SIDE**2 // 512**2
 PANEL: Final = [*({"name": "fake", "params": {"name": name}} for name in "abcd"), "fake-coarse"]
-
-
-class CountingWorld(fakes.World):
-    """Counts what is asked and keeps no list of it, which would be the largest thing in memory."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tally: Counter[str] = Counter()
-
-    def ask(self, role: str, subject: str) -> None:
-        self.tally[role] += 1
-
-
-class ReadablePool(fakes.FakePool):
-    """Every photo can be read, is like no other, and has a label."""
-
-    def _source(self, number: int) -> Source:
-        return super()._source(number).model_copy(update={"label": fakes.EXPRESSIONS[number % 7]})
-
-    def load(self, source: Source) -> Loaded:
-        fakes.world().ask("load", source.key.source_id)
-        number = int(source.key.source_id)
-        pixels = fakes.draw(fakes.Code(number, fakes.EXPRESSIONS[number % 7]), self.params.side)
-        return Loaded(pixels, f"{number:064x}")
-
-
-class OneFace(fakes.FakeAnalyzer):
-    """The fake's face, always and alone."""
-
-    def analyze(self, picture: Picture) -> tuple[Face, ...]:
-        fakes.world().ask("analyze", picture.digest)
-        side = picture.pixels.shape[0]
-        code = fakes.read(picture)
-        shapes = dict.fromkeys(("_neutral", *fakes.BLENDSHAPES), 0.0)
-        for place in range(6):
-            shapes[fakes.BLENDSHAPES[7 * place + fakes.EXPRESSIONS.index(code.expression)]] = code.strength / 255
-        box = np.array([0.28, 0.22, 0.44, 0.56], np.float32) * side
-        return (Face(box, 0.9, fakes.LANDMARKS * side, shapes, 0.0, 0.0, 0.0),)
-
-
-class Embedder(fakes.FakeEmbedder):
-    """128 numbers, as SFace gives."""
-
-    def embed(self, picture: Picture, face: Face) -> NDArray[np.float32]:
-        fakes.world().ask("embed", picture.digest)
-        vector = np.random.default_rng(fakes.read(picture).number).standard_normal(128)
-        return np.asarray(vector / np.linalg.norm(vector), np.float32)
-
-
-class Editor(fakes.FakeEditor):
-    """Paints a mouth at the photo's own size; refuses nothing."""
-
-    def edit(self, requests: Sequence[EditRequest]) -> list[NDArray[np.uint8]]:
-        return [self._paint(request) for request in requests]
-
-    def _paint(self, request: EditRequest) -> NDArray[np.uint8]:
-        code = fakes.read(request.source)
-        fakes.world().ask("edit", "")
-        pixels = request.source.pixels.copy()
-        side, place = pixels.shape[0], fakes.EXPRESSIONS.index(request.target)
-        pixels[side * 5 // 8 : side * 6 // 8, side * 3 // 8 : side * 5 // 8] = 40 + 20 * place
-        return fakes.written(pixels, fakes.Code(code.number, request.target, 200, 1 + request.seed % 255))
 
 
 def config(sources: int, shard_size: int) -> BuildConfig:
@@ -122,10 +52,7 @@ def config(sources: int, shard_size: int) -> BuildConfig:
 
 def child(workspace: Path, sources: int, shard_size: int) -> None:
     """Bring one workspace up to date, and print what that took as JSON."""
-    fakes.install()
-    world = fakes._world = CountingWorld()
-    for registry, adapter in ((POOLS, ReadablePool), (ANALYZERS, OneFace), (EMBEDDERS, Embedder), (EDITORS, Editor)):
-        registry.add("fake", adapter)
+    world = steady.install()
     images.CACHE_BYTES = CACHE_BYTES  # type: ignore[misc]
     seconds: dict[str, float] = {}
     peaks: dict[str, float] = {}
@@ -142,7 +69,7 @@ def child(workspace: Path, sources: int, shard_size: int) -> None:
         run = step("open", lambda: open_run(workspace, settings))
         done = step("build", lambda: build(run, fakes.mapper(settings.workers)))
         published = step("data set", lambda: publish(run, done))
-        step("report", lambda: write_report(run, done, "reports/scale"))
+        step("report", lambda: finish(run, done))
     print(
         json.dumps(
             {
@@ -188,9 +115,7 @@ def measure(folder: Path, sources: int, shard_size: int) -> dict[str, Any]:
     print(f"  {taken:.1f} s ({first['cpu']:.1f} s CPU), {1000 * taken / sources:.1f} ms a source")
     print(f"    by step: {_listed(first['seconds'], '.1f')}")
     print(f"  peak memory {peak:.0f} MB; by the end of each step: {_listed(first['peaks'], '.0f')}")
-    print(
-        f"  again, nothing to do: {repeated:.2f} s, {repeated / taken:.1%} of the first; {_listed(again['seconds'], '.2f')}"
-    )
+    print(f"  again, nothing to do: {repeated:.2f} s, {repeated / taken:.1%}; {_listed(again['seconds'], '.2f')}")
     print(f"  workspace: {len(files)} files, {sum(files) / 1e6:.0f} MB, {first['triplets']} triplets", flush=True)
     return {"time": taken / sources, "cpu": first["cpu"] / sources, "peak": peak}
 

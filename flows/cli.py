@@ -1,16 +1,15 @@
 """The `fedbench` command. Nothing heavy is imported before a verb runs."""
 
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from flows import quiet
-from flows.options import load_config, presets
-from tasks.engine.errors import ConfigError, FedbenchError
+from flows import release_verbs
+from flows.options import load_config
+from flows.verbs import AsJson, ConfigFile, Preset, RunName, Sets, Verbose, Workspace, in_words
+from tasks.engine.errors import ConfigError
 
 app = typer.Typer(
     name="fedbench",
@@ -28,38 +27,7 @@ models_app = typer.Typer(no_args_is_help=True, help="The model files: what is he
 app.add_typer(models_app, name="models")
 pools_app = typer.Typer(no_args_is_help=True, help="Your own copies of published photo sets.")
 app.add_typer(pools_app, name="pools")
-
-Workspace = Annotated[
-    Path, typer.Option("--workspace", "-w", envvar="FEDBENCH_WORKSPACE", help="Folder where everything lies.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also show Prefect's log.")]
-RunName = Annotated[str | None, typer.Option("--run", help="Which run of the workspace; needless with only one.")]
-Sets = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one value: --set rank.cut.top_k=3")
-]
-Preset = Annotated[str | None, typer.Option(help=f"Start from one of: {', '.join(presets())}.")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file, laid over the preset.")]
-
-
-def in_words(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb whose errors become one line on stderr and an exit code, never a traceback."""
-
-    @wraps(verb)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
-        try:
-            quiet.settle(verbose=kwargs.get("verbose", False))
-            verb(*args, **kwargs)
-        except FedbenchError as error:
-            typer.secho(f"fedbench: {' '.join(error.message.split())}", err=True, fg="red")
-            if error.hint:
-                typer.echo(f"  {' '.join(error.hint.split())}", err=True)
-            raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
-            typer.echo("fedbench: stopped; run the same command again to go on", err=True)
-            raise typer.Exit(130) from None
-
-    return wrapped
+app.add_typer(release_verbs.app)
 
 
 @app.command()
@@ -142,7 +110,7 @@ def recut(
 
     `fedbench build` with the same `--set` makes it so.
     """
-    from flows.console import show_recut
+    from flows.recuts import show_recut
 
     show_recut(workspace, run, sets or (), as_json=json)
 
@@ -150,11 +118,33 @@ def recut(
 @app.command()
 @in_words
 def verify(folder: Annotated[Path, typer.Argument(help="A published data set.")], json: AsJson = False) -> None:
-    """Check a data set by recomputing hashes, votes, verdicts, ranks, instructions and counts from its rows."""
+    """Check a data set, a release or a pack by recomputing hashes, votes, verdicts, ranks and counts from its rows."""
     from flows.console import show_faults
 
     if not show_faults(folder, as_json=json):
         raise typer.Exit(3)
+
+
+@app.command()
+@in_words
+def leakage(
+    a: Annotated[str, typer.Argument(help="What must stay unseen, such as the benchmark.")],
+    b: Annotated[str, typer.Argument(help="What may lose sources, such as the training set.")],
+    identity: Annotated[str, typer.Option(help="Identity model.")] = "sface",
+    threshold: Annotated[float | None, typer.Option(help="Cosine from which it is one person.")] = None,
+    workspace: Workspace = Path("workspace"),
+    json: AsJson = False,
+) -> None:
+    """List the sources of B that share a clip, a picture or a person with A.
+
+    Each is a workspace (PATH or PATH#run), a data set, or a folder of images. Exit 0: all was checked, nothing leaks;
+    3: something leaks; 7: nothing seen, but something could not be checked (no picture, no face, another model).
+    """
+    from flows.leakage import show_leaks
+
+    code = show_leaks(a, b, identity=identity, threshold=threshold, workspace=workspace, as_json=json)
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command()

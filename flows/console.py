@@ -12,19 +12,17 @@ from typing import Any
 import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 import prompts
 from flows.options import assign, validate
 from schemas.config import BuildConfig
 from schemas.outcomes import Status
-from tasks.dataset.verify import verify
+from tasks.dataset.verify import verified_words, verify
 from tasks.engine import weights
 from tasks.engine.dossier import Life, SourceLife, lives
 from tasks.engine.errors import ConfigError
-from tasks.engine.recut import fates, moves, recut
-from tasks.engine.stage import Failed, Rejected
+from tasks.engine.stage import Failed
 from tasks.pipeline import Run, open_run
 from tasks.report.funnel import funnel, funnel_table
 from tasks.results import Result, finish_if_done, saved_config
@@ -100,7 +98,7 @@ def build_and_show(workspace: Path, config: BuildConfig, *, as_json: bool) -> No
         return
     OUT.print(funnel_table(result.funnel))
     if not fresh:
-        OUT.print("Nothing was left to do; every shard was done before.")
+        OUT.print("No model had to run: everything was measured before.")
     # Paths are never wrapped: they are for copying.
     OUT.print(Text(f"data set  {result.dataset}  ({result.triplets} triplets)"), soft_wrap=True)
     OUT.print(Text(f"report    {result.report.as_uri()}"), soft_wrap=True)
@@ -210,79 +208,18 @@ def _print_life(run: Run, life: Life) -> None:
         OUT.print(Text(f"    simple: {triplet.instruction}\n    dense: {triplet.dense_instruction}"))
 
 
-def show_recut(workspace: Path, name: str | None, sets: Sequence[str], *, as_json: bool) -> None:
-    """Who would move under other thresholds."""
-    for option in sets:
-        if ".cut." not in option.partition("=")[0]:
-            raise ConfigError(f"--set {option} is not a threshold", "give stage.cut.name=value; use build for others")
-    if not sets:
-        raise ConfigError("nothing to recut", "give at least one --set stage.cut.name=value")
-    old, new = opened(workspace, name), opened(workspace, name, sets)
-    before = []
-    for shard, done in zip(old.executor.shards, old.executor.commits(), strict=True):
-        decided = {stage: old.executor.decided(stage, shard, commit) for stage, commit in done.items()}
-        before.append(
-            {
-                stage: {row.key: (row.status, str(row.reason or row.kind or "")) for row in rows}
-                for stage, rows in decided.items()
-            }
-        )
-    results = recut(new.executor)
-    after = [
-        {
-            stage: {
-                key: (
-                    outcome.status,
-                    str(outcome.reason if isinstance(outcome, Rejected) else getattr(outcome, "kind", "")),
-                )
-                for key, outcome in outcomes.items()
-            }
-            for stage, outcomes in result.outcomes.items()
-        }
-        for result in results
-    ]
-    moved = moves(fates(before), fates(after))
-    unmeasured = {
-        stage: [str(key) for result in results for key in result.unmeasured[stage]] for stage in new.executor.order
-    }
-    kept = [
-        sum(status is Status.KEPT for shard in side for status, _ in shard.get("publish", {}).values())
-        for side in (before, after)
-    ]
-    if as_json:
-        print_json(
-            {
-                "triplets_before": kept[0],
-                "triplets_after": kept[1],
-                "moved": [{"key": str(move.key), "before": move.before, "after": move.after} for move in moved],
-                "unmeasured": unmeasured,
-            }
-        )
-        return
-    table = Table(title=f"{len(moved)} rows move", title_justify="left")
-    for column in ("row", "before", "after"):
-        table.add_column(column, overflow="fold")
-    for move in moved:
-        table.add_row(Text(str(move.key)), move.before, move.after)
-    OUT.print(table)
-    OUT.print(f"Triplets: {kept[0]} before, {kept[1]} after.")
-    for stage, keys in unmeasured.items():
-        if keys:
-            OUT.print(f"{len(keys)} rows would enter '{stage}' and wait there for a model: run `fedbench build`.")
-
-
 def show_faults(folder: Path, *, as_json: bool) -> bool:
     """The faults of a data set; whether it has none."""
     faults = verify(folder)
     if as_json:
-        print_json({"ok": not faults, "faults": [vars(fault) for fault in faults]})
+        words = "" if faults else verified_words(folder)
+        print_json({"ok": not faults, "faults": [vars(fault) for fault in faults], "checked": words})
     elif faults:
         for fault in faults:
             ERR.print(Text(str(fault)))
         ERR.print(f"{len(faults)} faults in {folder}", style="red")
     else:
-        whole = f"{folder} is whole: hashes, votes, verdicts, ranks, instructions and counts were recomputed."
-        OUT.print(Text(whole), soft_wrap=True)
+        OUT.print(Text(f"{folder} is {verified_words(folder)}"), soft_wrap=True)
     return not faults
 
 

@@ -19,6 +19,8 @@ SETTINGS: Final = {
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "200",
     "PREFECT_SERVER_SERVICES_TRIGGERS_READ_BATCH_SIZE": "200",
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
+    # From 1.29 on onnxruntime reports to Microsoft, in native code, and keeps a device id under ~/.cache.
+    "ORT_DISABLE_TELEMETRY": "1",
     "HF_HUB_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "NO_ALBUMENTATIONS_UPDATE": "1",

@@ -4,8 +4,11 @@ from typing import Any, Final
 
 from schemas.records import Record, Vote
 
+# The columns that hold pictures: of a triplet two, of a rejected edit one.
+PICTURES: Final = ("source", "ground_truth", "image")
+
 # Rises with any change of the columns below or of their meaning.
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 class ImageCell(Record):
@@ -132,11 +135,67 @@ class StageCount(Record):
 
 
 class CellCount(Record):
-    """How many triplets go from one expression to another."""
+    """What became of one cell, from one expression to another.
+
+    Attributes:
+        survivors: The natural mix: edits that passed everything before selection.
+        triplets: The published mix.
+        short: How many triplets the cell lacks of an even share of the target; 0 where there is no target.
+    """
 
     source: str
     target: str
+    survivors: int
     triplets: int
+    short: int
+
+
+class PoolUsed(Record):
+    """Where sources came from, and whether their pictures may be passed on.
+
+    Attributes:
+        name: As in every row's `pool`.
+        kind: The pool's name in the registry.
+        redistributable: Whether every licence of the kind allows its pictures and edits of them to be passed on.
+        licences: Licence → sources under it.
+    """
+
+    name: str
+    kind: str
+    redistributable: bool
+    licences: dict[str, int]
+
+
+class RoleUsed(Record):
+    """An adapter that made or checked something.
+
+    Attributes:
+        role: editor, voter, captioner, writer or judge.
+        family: Of its models, empty where it has none.
+        conflicts: Why what it makes cannot be vouched for by others here, or what it cannot vouch for.
+    """
+
+    role: str
+    adapter: str
+    version: int
+    family: str
+    conflicts: tuple[str, ...]
+
+
+class ExcludedSources(Record):
+    """What the sources share no clip, picture or person with, such as the benchmark.
+
+    Attributes:
+        sources: How many were excluded.
+        without_identity: How many of them have no identity vector, so that persons were not compared.
+        digest: Of what they are known by: clips, hashes, vectors.
+        model: What made the vectors.
+    """
+
+    sources: int
+    without_identity: int
+    digest: str
+    model: str
 
 
 class WeightUsed(Record):
@@ -151,6 +210,8 @@ class Manifest(Record):
     """What `manifest.json` says.
 
     Attributes:
+        pictures: Which columns of pictures the tables have: all in a full release, none in an index.
+        full_sha256: Of the full release's `checksums.sha256`, in a release that was made of it; else empty.
         fedbench, pyarrow: Versions that wrote it.
         config: The build's config, without what changes no row and without paths.
         stages: By stage: its version, and the adapters, prompts and weights it used.
@@ -163,12 +224,17 @@ class Manifest(Record):
     edition: str
     split: str
     schema_version: int
+    pictures: tuple[str, ...]
+    full_sha256: str
     fedbench: str
     pyarrow: str
     config: dict[str, Any]
     stages: dict[str, Any]
     prompts: dict[str, str]
     weights: tuple[WeightUsed, ...]
+    pools: tuple[PoolUsed, ...]
+    roles: tuple[RoleUsed, ...]
+    excluded: ExcludedSources | None = None
     sources: int
     triplets: int
     funnel: tuple[StageCount, ...]

@@ -95,7 +95,8 @@ class SourceFacts(Record):
         width, height: Pixels.
         file_sha256: Of the file as the user has it.
         pixel_sha256: Of the decoded RGB bytes: equal for byte-different files of equal pixels.
-        phash: 64-bit perceptual hash, 16 hexadecimal digits.
+        phash, mirror_phash: 64-bit perceptual hashes of the picture and its mirror image, 16 hexadecimal digits each.
+        face_phash, face_mirror_phash: The same of the aligned face; empty without one.
         faces: How many were found.
         second_face: Size of the second face over the first, sqrt of the areas, 0..1.
         inter_eye: Pixels, corrected for yaw.
@@ -114,6 +115,9 @@ class SourceFacts(Record):
     file_sha256: str = ""
     pixel_sha256: str = ""
     phash: str = ""
+    mirror_phash: str = ""
+    face_phash: str = ""
+    face_mirror_phash: str = ""
     faces: int = 0
     second_face: float = 0.0
     inter_eye: float | None = None

@@ -24,6 +24,11 @@ from tasks.engine.stage import Context, Stage
 from tasks.engine.store import Store, disk
 from tasks.generate import Generate
 from tasks.instruct import Instruct
+from tasks.leakage.compare import Guard
+from tasks.leakage.eye import Eye
+from tasks.leakage.places import note_screening
+from tasks.leakage.sides import Excluded, excluded
+from tasks.outside import check_outside
 from tasks.publish import Publish
 from tasks.rank import Rank
 from tasks.review import Review
@@ -53,22 +58,24 @@ Mapper = Callable[[Sequence[Job]], Iterable[tuple[Job, dict[str, Commit]]]]
 
 @dataclass(frozen=True)
 class Run:
-    """An opened run: its workspace, config and executor."""
+    """An opened run: its workspace, config and executor, and what its config excludes."""
 
     config: BuildConfig
     store: Store
     images: ImageStore
     executor: Executor
 
+    excluded: Excluded | None = None
+
     @property
     def folder(self) -> str:
         return f"runs/{self.config.name}"
 
 
-def make_stages(config: BuildConfig, pools: dict[str, SourcePool]) -> list[Stage[Any, Any]]:
+def make_stages(config: BuildConfig, pools: dict[str, SourcePool], guard: Guard | None = None) -> list[Stage[Any, Any]]:
     """The stages of a run, in the order the data flows."""
     return [
-        Screen(config.screen.measure, config.screen.cut, pools),
+        Screen(config.screen.measure, config.screen.cut, pools, guard),
         Generate(config.generate.measure, config.generate.cut),
         Verify(config.verify.measure, config.verify.cut),
         Rank(config.rank.measure, config.rank.cut),
@@ -106,12 +113,16 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     pools = open_pools(config)
     for stage in executor.stages.values():
         stage.identities()
+    check_outside(config, executor.stages.values())
+    kept_out = excluded(config, executor.store)
+    # Workers only measure what is screened, so theirs need no guard.
+    stages = make_stages(config, pools, kept_out.guard) if kept_out else list(executor.stages.values())
     sources = order(config.seed, (source for pool in pools.values() for source in pool.list()))
     identity = fingerprint(config.seed, [POOLS.identity(spec.name, spec.params) for spec in config.pools])
     folder = f"runs/{config.name}/plan-{identity[:16]}"
     shards = plan(executor.store, folder, sources, config.shard_size, config.limit, extend=extend)
-    executor = Executor(executor.store, list(executor.stages.values()), shards, executor.context)
-    return Run(config, executor.store, images, executor)
+    executor = Executor(executor.store, stages, shards, executor.context)
+    return Run(config, executor.store, images, executor, kept_out)
 
 
 @lru_cache(maxsize=4)
@@ -133,7 +144,11 @@ def _worker(workspace: str, config_json: str) -> tuple[Executor, ImageStore]:
 
 def work(job: Job) -> dict[str, Commit]:
     """Do a job: what a worker runs, in whatever thread, process or machine."""
-    executor, _ = _worker(job.workspace, job.config.model_dump_json())
+    return do(_worker(job.workspace, job.config.model_dump_json())[0], job)
+
+
+def do(executor: Executor, job: Job) -> dict[str, Commit]:
+    """Do a job with an executor that is at hand."""
     if job.segment == SCREENING:
         executor.measure("screen", job.shard, job.shard.sources)
         return job.done
@@ -186,6 +201,7 @@ def _screened(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
             pass
         executor.decide_run("screen", done)
     done = executor.commits(retry=CANDIDATES)
+    note_screening(executor, run.config.name, Eye.of(run.config.screen.measure), done)
     _check_failures(run, "screen", done)
     return done
 

@@ -1,16 +1,16 @@
 """What a finished build leaves behind: the data set, the report, and the funnel."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from schemas.config import BuildConfig
 from tasks.dataset.write import publish
 from tasks.engine.errors import ConfigError
+from tasks.engine.measure import ModelsNeeded
 from tasks.engine.rows import Commit
 from tasks.engine.store import Store
-from tasks.pipeline import Job, Run, build, open_run
+from tasks.pipeline import Job, Run, build, do, open_run
 from tasks.report.funnel import FunnelRow, funnel
 from tasks.report.html import write_report
 
@@ -32,10 +32,6 @@ class Result:
     written: bool
     report: Path
     funnel: list[FunnelRow]
-
-
-class _WorkIsDue(Exception):
-    """A shard needs models."""
 
 
 def finish(run: Run, done: Sequence[dict[str, Commit]]) -> Result:
@@ -61,14 +57,17 @@ def finish_if_done(workspace: Path, config: BuildConfig) -> Result | None:
     A caller that gets one need not start an orchestrator at all.
     """
 
-    def refuse(_: Sequence[Job]) -> list[Any]:
-        raise _WorkIsDue
-
     with Store(workspace).lock():
         run = open_run(workspace, config)
+        run.executor.may_measure = False
+
+        def decide_only(jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Commit]]]:
+            for job in jobs:
+                yield job, do(run.executor, job)
+
         try:
-            return finish(run, build(run, refuse))
-        except _WorkIsDue:
+            return finish(run, build(run, decide_only))
+        except ModelsNeeded:
             return None
 
 
@@ -84,4 +83,6 @@ def saved_config(workspace: Path, name: str | None) -> BuildConfig:
     if name is None or name not in runs:
         known = ", ".join(runs) or "none yet"
         raise ConfigError(f"which run of {workspace}? it has: {known}", "choose one with --run, or build first")
-    return BuildConfig.model_validate(Store(workspace).read_json(f"runs/{name}/config.json"))
+    config = Store(workspace).read_as(f"runs/{name}/config.json", BuildConfig)
+    assert config is not None, "it was listed a moment ago"
+    return config

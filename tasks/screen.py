@@ -3,23 +3,23 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-import cv2
-import imagehash
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from schemas.config import ScreenCut, ScreenMeasure
 from schemas.expressions import Expression
 from schemas.outcomes import Reason
 from schemas.records import Key, Photo, Source, SourceFacts, Vote
 from tasks.engine.errors import UnreadableImage
-from tasks.engine.fingerprint import sha256
 from tasks.engine.images import Picture
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage
 from tasks.faces import ANALYZERS, EMBEDDERS, Face
 from tasks.faces.geometry import inter_eye_distance
 from tasks.faces.quality import exposure_shares, second_face_ratio, sharpness
+from tasks.leakage.compare import Guard
+from tasks.leakage.eye import Eye
+from tasks.leakage.hashes import face_hashes, picture_hashes
+from tasks.leakage.places import portrait_of
 from tasks.sources import SourcePool
 from tasks.voters import VOTERS
 from tasks.voters.ballots import poll
@@ -29,6 +29,7 @@ class Screen(Stage[Source, SourceFacts]):
     """Never rejects an expression, an open mouth or closed eyes."""
 
     name = "screen"
+    version = 2
     scope = Scope.RUN
     measurement = SourceFacts
     output = Photo
@@ -36,10 +37,15 @@ class Screen(Stage[Source, SourceFacts]):
     cut_params: ScreenCut
 
     def __init__(
-        self, measure_params: ScreenMeasure, cut_params: ScreenCut, pools: Mapping[str, SourcePool] | None = None
+        self,
+        measure_params: ScreenMeasure,
+        cut_params: ScreenCut,
+        pools: Mapping[str, SourcePool] | None = None,
+        guard: Guard | None = None,
     ) -> None:
         super().__init__(measure_params, cut_params)
         self.pools = pools or {}
+        self.guard = guard
 
     def identities(self) -> list[object]:
         faces, identity = self.measure_params.faces, self.measure_params.identity
@@ -48,6 +54,9 @@ class Screen(Stage[Source, SourceFacts]):
             EMBEDDERS.identity(identity.name, identity.params),
             *(VOTERS.identity(voter.name, voter.params) for voter in self.measure_params.label_panel),
         ]
+
+    def cut_identity(self) -> list[object]:
+        return [*super().cut_identity(), self.guard.digest if self.guard else ""]
 
     def measure(self, rows: Sequence[Source], ctx: Context) -> Iterator[tuple[Key, SourceFacts | Failed]]:
         for row in rows:
@@ -69,17 +78,17 @@ class Screen(Stage[Source, SourceFacts]):
             width=width,
             height=height,
             file_sha256=file_sha256,
-            pixel_sha256=pixel_sha256(picture.pixels),
-            phash=perceptual_hash(picture.pixels),
             faces=len(faces),
             votes=poll(params.label_panel, picture) if row.label is None else (),
         )
-        return facts.model_copy(update=self._face_facts(picture, faces)) if faces else facts
+        found = self._face_facts(picture, faces) if faces else {}
+        return facts.model_copy(update=picture_hashes(picture.pixels) | found)
 
     def _face_facts(self, picture: Picture, faces: Sequence[Face]) -> dict[str, object]:
         spec = self.measure_params.identity
         over, under = exposure_shares(picture.pixels, faces[0])
         return {
+            **face_hashes(picture.pixels, faces[0]),
             "second_face": second_face_ratio(faces),
             "inter_eye": inter_eye_distance(faces[0]),
             "yaw": faces[0].yaw,
@@ -91,23 +100,23 @@ class Screen(Stage[Source, SourceFacts]):
         }
 
     def cut(self, items: Sequence[Item[Source, SourceFacts]]) -> Iterator[tuple[Key, Outcome]]:
-        """Thresholds row by row; then duplicates, persons and caps in plan order, where the earlier source wins."""
+        """Thresholds and what is excluded, row by row; then duplicates, persons and caps in plan order.
+
+        There the earlier source wins. A source that leaks is never admitted, so it takes nobody's place.
+        """
         admitted = Admitted(self.cut_params)
+        outcomes = {item.key: unfit(item.row, item.measurement, self.cut_params) for item in items}
+        leaking = self._leaking([item for item in items if outcomes[item.key] is None])
         for item in items:
-            outcome = unfit(item.row, item.measurement, self.cut_params)
-            yield item.key, outcome or admitted.offer(item)
+            yield item.key, outcomes[item.key] or leaking.get(item.key) or admitted.offer(item)
 
-
-def pixel_sha256(pixels: NDArray[np.uint8]) -> str:
-    """Hash of a picture's shape and (H, W, 3) uint8 pixels, whatever file they came from."""
-    return sha256(repr(pixels.shape).encode() + pixels.tobytes())
-
-
-def perceptual_hash(pixels: NDArray[np.uint8]) -> str:
-    """The 64-bit DCT hash of RGB (H, W, 3) uint8 pixels (`imagehash.phash`), 16 hexadecimal digits."""
-    # Shrinking by area averaging first makes the library's own resize cheap and changes few bits.
-    small = cv2.resize(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), (128, 128), interpolation=cv2.INTER_AREA)
-    return str(imagehash.phash(Image.fromarray(small)))
+    def _leaking(self, items: Sequence[Item[Source, SourceFacts]]) -> dict[Key, Rejected]:
+        """By key, the first rule against a source that shares something with what is excluded."""
+        if self.guard is None or not items:
+            return {}
+        model = Eye.of(self.measure_params).model
+        found = self.guard.leaks(portrait_of(item.row, item.measurement, model) for item in items)
+        return {leaks[0].b: Rejected(leaks[0].reason, leaks[0].evidence) for leaks in found if leaks}
 
 
 def label_of(row: Source, votes: Sequence[Vote]) -> tuple[Expression | None, str]:

@@ -89,7 +89,7 @@ def test_the_demo_is_fast_and_small(demo: Demo) -> None:
 def test_the_demo_published_a_whole_data_set(demo: Demo, tmp_path: Path) -> None:
     result = run(fedbench("verify", demo.workspace / "datasets" / "demo" / "v1", "--json"), demo.env, tmp_path)
     assert result.returncode == 0, result.stdout
-    assert json.loads(result.stdout) == {"ok": True, "faults": []}
+    assert {"ok": True, "faults": []}.items() <= json.loads(result.stdout).items()
     assert (demo.workspace / "reports" / "demo" / "index.html").is_file()
 
 
@@ -289,7 +289,7 @@ def test_a_deployment_refuses_a_bad_parameter(server: Server, config: dict[str, 
 
 def test_a_build_on_a_server_that_is_set(server: Server) -> None:
     workspace = server.folder / "own"
-    words = ["demo", "--set", "limit=2", "--set", "name=own", "-w", workspace]
+    words = ["demo", "--set", "limit=2", "--set", "name=own", "-w", str(workspace)]
     result = run(fedbench(*words), server.env, server.folder)
     assert result.returncode == 0, result.stderr
     (found,) = [run_ for run_ in server.flow_runs() if run_["name"] == "own-v1"]

@@ -1,7 +1,7 @@
 """Parquet as the Hugging Face hub likes it: image structs, small row groups, page index, names with a total."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from schemas.published import ImageCell
+from schemas.published import PICTURES, ImageCell
 from tasks.engine.store import arrow_schema, arrow_type, disk
 
 ROWS_PER_GROUP: Final = 100
@@ -30,9 +30,19 @@ def features(kind: pa.DataType) -> dict[str, Any]:
     return {"dtype": _VALUES[kind], "_type": "Value"}
 
 
-def published_schema(row: type[BaseModel]) -> pa.Schema:
-    """A row type's Arrow schema with the `huggingface` metadata, without which pictures load as plain structs."""
-    schema = arrow_schema(row)
+def left_out(row: type[BaseModel], pictures: Collection[str]) -> frozenset[str]:
+    """The columns of a row type that a data set with only these pictures lacks."""
+    return frozenset(column for column in PICTURES if column in row.model_fields and column not in pictures)
+
+
+def published_schema(row: type[BaseModel], without: Collection[str] = ()) -> pa.Schema:
+    """A row type's Arrow schema with the `huggingface` metadata, without which pictures load as plain structs.
+
+    Args:
+        row: The row type.
+        without: Columns to leave out.
+    """
+    schema = pa.schema([field for field in arrow_schema(row) if field.name not in without])
     info = {"info": {"features": {field.name: features(field.type) for field in schema}}}
     return schema.with_metadata({"huggingface": json.dumps(info)})
 
@@ -50,23 +60,27 @@ class RowWriter:
     """Writes rows of one type into as many files as they need; memory holds one row group.
 
     Args:
-        folder: Where the files go.
+        folder: Where the files go; made if it is not there.
         row: The row type.
+        without: Columns that are not written.
     """
 
-    def __init__(self, folder: Path, row: type[BaseModel]) -> None:
+    def __init__(self, folder: Path, row: type[BaseModel], without: Collection[str] = ()) -> None:
         self._folder = folder
-        self._schema = published_schema(row)
+        self._without = set(without)
+        self._schema = published_schema(row, without)
         self._compression = _compression(self._schema)
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
         self._file_bytes = 0
         self._writer: pq.ParquetWriter | None = None
         self._files: list[tuple[Path, int]] = []
+        with disk(folder):
+            folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, row: BaseModel) -> None:
         """Append a row."""
-        plain = row.model_dump()
+        plain = row.model_dump(exclude=self._without)
         size = sum(len(value["bytes"]) for value in plain.values() if isinstance(value, dict) and "bytes" in value)
         if self._rows and (len(self._rows) >= ROWS_PER_GROUP or self._bytes + size > BYTES_PER_GROUP):
             with disk(self._folder):

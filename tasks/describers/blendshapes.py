@@ -72,6 +72,7 @@ class BlendshapeDescriber(Adapter):
 
     version = 1
     weights = ("face_landmarker", "yunet")
+    family = "MediaPipe"
 
     def caption(self, picture: Picture) -> str:
         """What the face does, against a face at rest, in one or two sentences.

@@ -42,6 +42,8 @@ class WarpEditor(Adapter):
 
     version = 1
     weights = ("face_landmarker", "yunet")
+    family = "MediaPipe"  # its mesh is the Face Landmarker's
+    tuned_against = ("fer", "blendshapes")
     params: Params
 
     def edit(self, requests: Sequence[EditRequest]) -> Sequence[NDArray[np.uint8] | ItemFailed]:

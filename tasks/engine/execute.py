@@ -5,61 +5,25 @@ models said, by row: a row measured once under the same parameters is never meas
 (what became of every owed key). A commit that is there is done; nothing else says so.
 """
 
-import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from schemas.outcomes import FailureKind, Status
+from schemas.outcomes import Status
 from schemas.records import Key
-from tasks.engine.errors import ContractError, FedbenchError
 from tasks.engine.fingerprint import fingerprint
-from tasks.engine.rows import Commit, MeasuredCommit, decided_row, decided_type, digest, measured_row, measured_type
+from tasks.engine.measure import AnyStage, Measurer
+from tasks.engine.rows import Commit, decided_row, decided_type, digest
 from tasks.engine.shards import Shard
-from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Scope, Stage
+from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Scope, settle
 from tasks.engine.store import Store
 
 # Sources that go through a segment together. Their decoded pictures should fit the image cache for every worker.
 BLOCK: Final = 8
 
-T = TypeVar("T")
-AnyStage = Stage[Any, Any]
 
-
-def settle(stage: str, half: str, owed: Sequence[Key], answers: Iterable[tuple[Key, T]]) -> dict[Key, T]:
-    """The answers by key, if they are exactly one for every owed key.
-
-    Raises:
-        ContractError: A key was lost, doubled or invented; the first one is named.
-    """
-    settled: dict[Key, T] = {}
-    expected = set(owed)
-    for key, answer in answers:
-        if key not in expected:
-            raise ContractError(f"stage '{stage}' invented a key in {half}: {key}", "this is a bug of the stage")
-        if key in settled:
-            raise ContractError(f"stage '{stage}' doubled a key in {half}: {key}", "this is a bug of the stage")
-        settled[key] = answer
-    lost = [key for key in owed if key not in settled]
-    if lost:
-        raise ContractError(
-            f"stage '{stage}' lost {len(lost)} of {len(owed)} keys in {half}: {lost[0]}", "this is a bug of the stage"
-        )
-    return settled
-
-
-def _by_key(owed: dict[Key, tuple[str, Sequence[Key]]], stored: dict[tuple[Key, str], Any]) -> dict[Key, Any]:
-    """The measurement or `Failed` of every owed key that has a stored row for its input."""
-    return {
-        key: Failed(row.kind, row.message, row.retryable) if row.kind else row.value
-        for input_, keys in owed.values()
-        for key in keys
-        if (row := stored.get((key, input_))) is not None
-    }
-
-
-class Executor:
+class Executor(Measurer):
     """One run's stages over its shards.
 
     Args:
@@ -70,12 +34,9 @@ class Executor:
     """
 
     def __init__(self, store: Store, stages: Sequence[AnyStage], shards: Sequence[Shard], context: Context) -> None:
-        self.store = store
-        self.stages = {stage.name: stage for stage in stages}
+        super().__init__(store, stages, context)
         self.order = [stage.name for stage in stages]
         self.shards = list(shards)
-        self.context = context
-        self._measure_ids = {stage.name: fingerprint(stage.measure_identity(), context.run_seed) for stage in stages}
 
     # -- what is done -------------------------------------------------------------------------------------------
 
@@ -113,17 +74,12 @@ class Executor:
             seen = inputs if stage.whole else inputs[: place + 1]
         if any(shard_inputs is None for shard_inputs in seen):
             return None
-        return fingerprint(self._measure_ids[name], stage.cut_identity(), list(seen))
+        return fingerprint(self.measure_ids[name], stage.cut_identity(), list(seen))
 
     def commit(self, name: str, shard: Shard, fingerprint_: str) -> Commit | None:
         """The published commit of that fingerprint."""
-        value = self.store.read_json(f"{self.folder(name, shard)}/decided-{fingerprint_[:32]}.json")
-        commit = Commit.model_validate(value) if value is not None else None
+        commit = self.store.read_as(f"{self.folder(name, shard)}/decided-{fingerprint_[:32]}.json", Commit)
         return commit if commit and commit.fingerprint == fingerprint_ else None
-
-    @staticmethod
-    def folder(name: str, shard: Shard) -> str:
-        return f"stages/{name}/{shard.id}"
 
     # -- doing it -----------------------------------------------------------------------------------------------
 
@@ -192,14 +148,13 @@ class Executor:
         return published
 
     def rows_to_measure(self, name: str, shard: Shard, done: dict[str, Commit]) -> list[Any]:
+        """What a stage measures in a shard: the first one its sources, the others what an earlier one kept."""
         place = self.order.index(name)
-        return (
-            list(shard.sources)
-            if place == 0
-            else self.kept(self.stages[name].reads or self.order[place - 1], shard, done)
-        )
+        reads = self.stages[name].reads or self.order[place - 1]
+        return list(shard.sources) if place == 0 else self.kept(reads, shard, done)
 
     def rows_to_decide(self, name: str, shard: Shard, done: dict[str, Commit]) -> list[Any]:
+        """What a stage decides on in a shard: all that the stage before kept."""
         place = self.order.index(name)
         return list(shard.sources) if place == 0 else self.kept(self.order[place - 1], shard, done)
 
@@ -210,74 +165,6 @@ class Executor:
     def decided(self, name: str, shard: Shard, commit: Commit) -> list[Any]:
         """All rows a commit decided."""
         return self.store.read_part(self.folder(name, shard), commit.part, decided_type(self.stages[name].output))
-
-    def measured(self, name: str, shard: Shard, rows: Sequence[Any]) -> dict[Key, Any]:
-        """The stored measurement or `Failed` of every owed key of `rows` that has one."""
-        return _by_key(self._owed(name, rows), self._stored(name, shard))
-
-    def measure(self, name: str, shard: Shard, rows: Sequence[Any]) -> dict[Key, Any]:
-        """A measurement or `Failed` for every owed key of `rows`; what was measured before is read, not redone."""
-        stage, stored, owed = self.stages[name], self._stored(name, shard), self._owed(name, rows)
-        due = []
-        for row, (input_, keys) in zip(rows, owed.values(), strict=True):
-            known = [stored.get((key, input_)) for key in keys]
-            if any(found is None or found.retryable for found in known):
-                due.append((row, input_, keys))
-        fresh = [measured_row(stage.measurement, *answer) for answer in self._measure(stage, due)]
-        if fresh:
-            folder = self.folder(name, shard)
-            part = self.store.write_part(folder, measured_type(stage.measurement), fresh)
-            commit = MeasuredCommit(parts=(*self._parts(name, shard), part))
-            self.store.write_json(f"{folder}/{self._measured_name(name)}", commit.model_dump(mode="json"))
-        return _by_key(owed, stored | {(row.key, row.input): row for row in fresh})
-
-    def _owed(self, name: str, rows: Sequence[Any]) -> dict[Key, tuple[str, Sequence[Key]]]:
-        """By the rows' keys: digest of what is measured of the row, and the keys it owes."""
-        stage = self.stages[name]
-        return {row.key: (digest([row], stage.ignores), stage.owes(row)) for row in rows}
-
-    def _measured_name(self, name: str) -> str:
-        return f"measured-{self._measure_ids[name][:32]}.json"
-
-    def _parts(self, name: str, shard: Shard) -> tuple[str, ...]:
-        value = self.store.read_json(f"{self.folder(name, shard)}/{self._measured_name(name)}")
-        return MeasuredCommit.model_validate(value).parts if value is not None else ()
-
-    def _stored(self, name: str, shard: Shard) -> dict[tuple[Key, str], Any]:
-        kind: Any = measured_type(self.stages[name].measurement)
-        rows = [
-            row
-            for part in self._parts(name, shard)
-            for row in self.store.read_part(self.folder(name, shard), part, kind)
-        ]
-        return {(row.key, row.input): row for row in rows}
-
-    def _measure(
-        self, stage: AnyStage, due: Sequence[tuple[Any, str, Sequence[Key]]]
-    ) -> Iterator[tuple[Key, str, Any]]:
-        if not due:
-            return
-        input_of = {key: input_ for _, input_, keys in due for key in keys}
-        rows = [row for row, _, _ in due]
-        try:
-            answers = list(stage.measure(rows, self.context))
-        except FedbenchError:
-            raise
-        except Exception:  # noqa: BLE001 - one poisoned row must hurt only itself: the rows go one by one
-            answers = [answer for row, _, keys in due for answer in self._measure_alone(stage, row, keys)]
-        for key, answer in settle(stage.name, "measure", list(input_of), answers).items():
-            yield key, input_of[key], answer
-
-    def _measure_alone(self, stage: AnyStage, row: Any, keys: Sequence[Key]) -> list[tuple[Key, Any]]:
-        try:
-            return list(stage.measure([row], self.context))
-        except FedbenchError:
-            raise
-        except Exception as error:  # noqa: BLE001 - an accident becomes a row with a kind, not the run's end
-            self.context.log(f"{stage.name} crashed on {row.key}:\n{traceback.format_exc()}")
-            kind = FailureKind.OUT_OF_MEMORY if isinstance(error, MemoryError) else FailureKind.CRASHED
-            # The error's own text may hold a path of this machine, and this message is published.
-            return [(key, Failed(kind, f"{type(error).__name__}; see crashes.log in the workspace")) for key in keys]
 
     def decide(self, name: str, rows: Sequence[Any], measured: dict[Key, Any]) -> dict[Key, Outcome]:
         """The outcome of every key that `rows` owe, in that order: failures as they are, the others cut.

@@ -7,6 +7,7 @@ from typing import Any
 from schemas.outcomes import Status
 from schemas.records import Key
 from tasks.engine.execute import Executor
+from tasks.engine.rows import decided_row
 from tasks.engine.stage import Kept, Outcome, Scope
 
 
@@ -76,21 +77,52 @@ class Move:
     after: str
 
 
-def fates(outcomes: Sequence[dict[str, dict[Key, tuple[Status, str]]]]) -> dict[Key, str]:
-    """By key: where it ended and how, of stage → key → (status, reason) per shard."""
-    ends: dict[Key, str] = {}
-    for shard in outcomes:
-        for stage, decided in shard.items():
-            for key, (status, reason) in decided.items():
-                ends[key] = f"{stage}: {status} {reason}".strip()
-    return ends
+@dataclass(frozen=True)
+class Comparison:
+    """A run under its own thresholds and under others.
+
+    Attributes:
+        moves: Every key with another fate, in order; a key that is gone or new reads "not owed".
+        unmeasured: By stage: keys that would enter and that no model has measured yet.
+        triplets_before, triplets_after: How many publish keeps.
+    """
+
+    moves: list[Move]
+    unmeasured: dict[str, list[Key]]
+    triplets_before: int
+    triplets_after: int
 
 
-def moves(before: dict[Key, str], after: dict[Key, str]) -> list[Move]:
-    """Every key with another fate, in order; a key that is gone or new reads "not owed"."""
-    keys = sorted({*before, *after})
-    return [
-        Move(key, before.get(key, "not owed"), after.get(key, "not owed"))
-        for key in keys
-        if before.get(key) != after.get(key)
-    ]
+def compare(old: Executor, new: Executor) -> Comparison:
+    """What other thresholds would do.
+
+    Args:
+        old: The run as it is.
+        new: The same plan under the other thresholds.
+    """
+    before: dict[Key, str] = {}
+    for shard, done in zip(old.shards, old.commits(), strict=True):
+        for stage, commit in done.items():
+            before |= {row.key: _fate(stage, row) for row in old.decided(stage, shard, commit)}
+    results = recut(new)
+    after: dict[Key, str] = {}
+    for result in results:
+        for stage, outcomes in result.outcomes.items():
+            output = new.stages[stage].output
+            after |= {key: _fate(stage, decided_row(output, key, outcome)) for key, outcome in outcomes.items()}
+    last = new.order[-1]
+    published = f"{last}: {Status.KEPT}"
+    return Comparison(
+        moves=[
+            Move(key, before.get(key, "not owed"), after.get(key, "not owed"))
+            for key in sorted({*before, *after})
+            if before.get(key) != after.get(key)
+        ],
+        unmeasured={stage: [key for result in results for key in result.unmeasured[stage]] for stage in new.order},
+        triplets_before=sum(fate == published for fate in before.values()),
+        triplets_after=sum(fate == published for fate in after.values()),
+    )
+
+
+def _fate(stage: str, row: Any) -> str:
+    return f"{stage}: {row.status} {row.reason or row.kind or ''}".strip()

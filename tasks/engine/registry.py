@@ -19,7 +19,9 @@ class Adapter:
 
     `Params` is a pydantic model with `extra="forbid"`; `version` rises when the same input would give another
     output; `weights` names the entries of the model registry that the adapter reads; `local` names the parameters
-    that only say where things lie on this machine.
+    that only say where things lie on this machine. `family` names the family of models it belongs to, empty if none,
+    and `tuned_against` the adapters that were looked at while it was tuned: neither can vouch for the other.
+    `sends_pictures_outside` says that pictures leave the machine with its calls.
     """
 
     class Params(BaseModel, extra="forbid", frozen=True):
@@ -28,6 +30,9 @@ class Adapter:
     version: int = 1
     weights: tuple[str, ...] = ()
     local: tuple[str, ...] = ()
+    family: str = ""
+    tuned_against: tuple[str, ...] = ()
+    sends_pictures_outside: bool = False
 
     def __init__(self, params: Any) -> None:
         self.params = params
@@ -72,7 +77,8 @@ class Registry(Generic[T]):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{self.kind} '{name}': {where}: {first['msg']}", "see `fedbench build --help`") from None
+            known = ", ".join(self.adapter_class(name).Params.model_fields) or "none"
+            raise ConfigError(f"{self.kind} '{name}': {where}: {first['msg']}", f"its parameters: {known}") from None
 
     def identity(self, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What decides the adapter's output, for the fingerprint; loads no model."""
@@ -88,7 +94,8 @@ class Registry(Generic[T]):
     def get(self, name: str, params: Mapping[str, Any]) -> T:
         """The adapter, held by the calling thread, so that it need not be thread-safe.
 
-        A thread that ends hands its adapters on: a process loads a model as often as threads use it at once.
+        A thread that ends hands its adapters on: a process loads a model as often as threads use it at once. So an
+        adapter that uses another asks for it on every call; one kept from its construction may be another thread's.
         """
         if not hasattr(self._held, "adapters"):
             self._held.adapters = _Held(self._idle)

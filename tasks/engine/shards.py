@@ -54,8 +54,8 @@ def plan(
     listed = {source.key: source for source in sources}
     planned: list[list[Source]] = []
     number = 0
-    while (batch := store.read_json(f"{folder}/{number:05d}.json")) is not None:
-        planned += [[Source.model_validate(row) for row in shard] for shard in batch]
+    while (batch := store.read_as(f"{folder}/{number:05d}.json", list[list[Source]])) is not None:
+        planned += batch
         number += 1
     known = {source.key for shard in planned for source in shard}
     room = max(0, limit - len(known)) if limit is not None else None

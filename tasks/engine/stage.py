@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from schemas.outcomes import FailureKind, Reason, Status
 from schemas.records import Key, Record
 from tasks.engine.calls import Calls
+from tasks.engine.errors import ContractError
 from tasks.engine.fingerprint import seed_of
 from tasks.engine.images import ImageStore
 
@@ -57,6 +58,7 @@ class Waiting:
 Outcome = Kept | Rejected | Failed | Waiting
 Row = TypeVar("Row", bound=Record)
 M = TypeVar("M", bound=Record)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +154,25 @@ class Stage(Generic[Row, M]):
     def cut(self, items: Sequence[Item[Row, M]]) -> Iterable[tuple[Key, Outcome]]:
         """One outcome for every item. Pure: measurements and `cut_params` in, outcomes out."""
         raise NotImplementedError
+
+
+def settle(stage: str, half: str, owed: Sequence[Key], answers: Iterable[tuple[Key, T]]) -> dict[Key, T]:
+    """The answers by key, if they are exactly one for every owed key.
+
+    Raises:
+        ContractError: A key was lost, doubled or invented; the first one is named.
+    """
+    settled: dict[Key, T] = {}
+    expected = set(owed)
+    for key, answer in answers:
+        if key not in expected:
+            raise ContractError(f"stage '{stage}' invented a key in {half}: {key}", "this is a bug of the stage")
+        if key in settled:
+            raise ContractError(f"stage '{stage}' doubled a key in {half}: {key}", "this is a bug of the stage")
+        settled[key] = answer
+    lost = [key for key in owed if key not in settled]
+    if lost:
+        raise ContractError(
+            f"stage '{stage}' lost {len(lost)} of {len(owed)} keys in {half}: {lost[0]}", "this is a bug of the stage"
+        )
+    return settled

@@ -16,13 +16,14 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from schemas.records import Key, Record
 from tasks.engine.errors import WorkspaceError
 from tasks.engine.fingerprint import sha256
 
 R = TypeVar("R", bound=Record)
+V = TypeVar("V")
 
 _PLAIN: dict[type, pa.DataType] = {
     str: pa.string(),
@@ -55,6 +56,11 @@ def arrow_type(annotation: Any) -> pa.DataType:
 def arrow_schema(record: type[BaseModel]) -> pa.Schema:
     """The one Arrow schema of a record type: declared by its annotations, never inferred from data."""
     return pa.schema([pa.field(name, arrow_type(field.annotation)) for name, field in record.model_fields.items()])
+
+
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 class Store:
@@ -118,6 +124,24 @@ class Store:
         except ValueError:
             raise WorkspaceError(f"{self.path(name)} is damaged", "delete it; the next run makes it anew") from None
 
+    def read_as(self, name: str, kind: type[V]) -> V | None:
+        """A JSON file as a record or a list of them, or None where there is none.
+
+        Raises:
+            WorkspaceError: It is damaged, or another version of fedbench wrote it.
+        """
+        value = self.read_json(name)
+        try:
+            read: V | None = None if value is None else _reader(kind).validate_python(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise WorkspaceError(
+                f"{self.path(name)} is of another version: {where or 'it'}: {first['msg']}",
+                "use a --workspace of its own, or delete the file and build again",
+            ) from None
+        return read
+
     def write_json(self, name: str, value: Any) -> None:
         self.write(name, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n")
 
@@ -140,7 +164,7 @@ class Store:
         """
         path = self.path(f"{folder}/{name}")
         try:
-            table = pq.read_table(path, schema=arrow_schema(record), memory_map=False)
+            table = pq.read_table(path, schema=arrow_schema(record), memory_map=False, use_threads=False)
         except (OSError, pa.ArrowException) as error:
             raise WorkspaceError(
                 f"cannot read {path}: {str(error).splitlines()[0]}",

@@ -74,6 +74,8 @@ def forget() -> None:
 def _load(file: Path, metadata: dict[str, Any] | None) -> Any:
     """The network from a file; insightface is given a path, so it never looks for a download."""
     os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
+    # From 1.29 on it sends telemetry, from native code that no Python guard sees.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
     from insightface import model_zoo
 

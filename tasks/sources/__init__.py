@@ -27,7 +27,13 @@ class Loaded:
 
 
 class SourcePool(Protocol):
-    """A collection of photos."""
+    """A collection of photos.
+
+    `redistributable` says that every licence in it allows its pictures, and edits of them, to be passed on. Where
+    that is not known it is False: the user who knows better says so (`publish.acknowledge_licences`).
+    """
+
+    redistributable: bool
 
     def list(self) -> Iterable[Source]:
         """Every source once, in any order, without opening a picture.
@@ -56,3 +62,12 @@ POOLS: Registry[SourcePool] = Registry(
         "rafdb": "tasks.sources.rafdb:RafdbPool",
     },
 )
+
+
+def redistributable(kind: str) -> bool:
+    """Whether a kind of pool says that its pictures may be passed on; one that says nothing does not.
+
+    Raises:
+        ConfigError: There is no such kind.
+    """
+    return bool(getattr(POOLS.adapter_class(kind), "redistributable", False))

@@ -57,7 +57,7 @@ class DfewPool(Adapter):
             licence: What the card says.
         """
 
-        root: str
+        root: str = Field(min_length=1)
         pool: str = "dfew"
         fold: int = Field(default=1, ge=1, le=5)
         split: Literal["", "train", "test"] = ""
@@ -72,6 +72,7 @@ class DfewPool(Adapter):
 
     weights = ("yunet", "face_landmarker")
     local = ("root",)
+    redistributable = False
     params: Params
 
     def list(self) -> Iterable[Source]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from schemas.expressions import EXPRESSIONS, Expression, parse_expression
 from schemas.records import Key, Source
@@ -52,13 +52,14 @@ class FolderPool(Adapter):
             recursive: Whether folders below the root are searched.
         """
 
-        root: str
+        root: str = Field(min_length=1)
         manifest: str | None = None
         pool: str = "folder"
         licence: str = "unknown: the user's own"
         recursive: bool = True
 
     local = ("root", "manifest")
+    redistributable = False  # nobody but the user knows
     params: Params
 
     def list(self) -> Iterable[Source]:

@@ -50,7 +50,7 @@ class RafdbPool(Adapter):
             licence: What the card says.
         """
 
-        root: str
+        root: str = Field(min_length=1)
         pool: str = "rafdb"
         version: Literal["original", "aligned"] = "original"
         split: Literal["", "train", "test"] = ""
@@ -58,6 +58,7 @@ class RafdbPool(Adapter):
         licence: str = LICENCE
 
     local = ("root",)
+    redistributable = False
     params: Params
 
     def __init__(self, params: Params) -> None:

@@ -117,6 +117,7 @@ class SamplePool(Adapter):
         variants: int = Field(1, ge=1, le=100)
         rejects: bool = True
 
+    redistributable = False  # most are third parties' photos
     params: Params
 
     def __init__(self, params: Params) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from schemas.expressions import Expression
 from schemas.records import Key, Source
@@ -83,13 +83,14 @@ class SfewPool(Adapter):
             licence: What the card says.
         """
 
-        root: str
+        root: str = Field(min_length=1)
         pool: str = "sfew"
         version: Literal["original", "aligned"] = "original"
         split: Literal["", "train", "val", "test"] = ""
         licence: str = LICENCE
 
     local = ("root",)
+    redistributable = False
     params: Params
 
     def list(self) -> Iterable[Source]:

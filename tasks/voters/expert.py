@@ -44,14 +44,13 @@ class ExpertVoter(Adapter):
     def __init__(self, params: Params) -> None:
         super().__init__(params)
         self.granularity: str = params.granularity
-        self._analyzer = ANALYZERS.get("mediapipe", {})
 
     def vote(self, picture: Picture) -> Ballot:
         """What the largest face shows; `raw` is a JSON object of the seven probabilities.
 
         Abstains where there is no face or its confidence is below `min_confidence`; never raises for a picture.
         """
-        faces = self._analyzer.analyze(picture)
+        faces = ANALYZERS.get("mediapipe", {}).analyze(picture)
         if not faces:
             return Ballot(abstained=Abstention.NO_FACE)
         shares = self._probabilities(picture.pixels, faces[0])
@@ -80,6 +79,7 @@ class FerVoter(ExpertVoter):
 
     version = 1
     weights = ("face_landmarker", "yunet", "fer")
+    family = "FER-2013"
 
     ORDER: Final = ("angry", "disgust", "fear", "happy", "sad", "surprise", "neutral")  # of the network's output
     SIZE: Final = 64
@@ -111,6 +111,7 @@ class BlendshapeVoter(ExpertVoter):
 
     version = 1
     weights = ("face_landmarker", "yunet")
+    family = "MediaPipe"
 
     def _probabilities(self, pixels: NDArray[np.uint8], face: Face) -> dict[Expression, float]:
         return probabilities(face.blendshapes)

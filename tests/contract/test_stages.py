@@ -137,7 +137,7 @@ def test_a_lost_doubled_or_invented_key_stops_the_run_by_name(bench: Bench, half
 
     stage = tampered(bench.stage, half, tamper)
     executor = bench.executor(stage)
-    run = {
+    run: dict[str, Callable[[], object]] = {
         "measure": lambda: executor.measure(stage.name, SHARD, bench.rows),
         "cut": lambda: executor.decide(stage.name, bench.to_decide, bench.measured),
     }

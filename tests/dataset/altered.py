@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.published import RejectedRow, TripletRow
+from tasks.dataset.card import render_card
+from tasks.dataset.croissant import croissant
 from tasks.dataset.rows import row_digest
+from tasks.dataset.texts import checksums, digests, json_bytes
 from tasks.dataset.verify import verify
-from tasks.dataset.write import checksums, render_card
 from tasks.engine.fingerprint import fingerprint
 
 DATA, REJECTED = "data/train-00000-of-00001.parquet", "rejected/train-00000-of-00001.parquet"
@@ -76,9 +78,9 @@ class Altered:
     def change_manifest(self, change: Callable[[Any], object], level: str = "nothing") -> None:
         manifest = self.manifest()
         change(manifest)
-        (self.folder / "manifest.json").write_text(json.dumps(manifest))
+        (self.folder / "manifest.json").write_text(json.dumps(manifest, sort_keys=True))
         if level != "nothing":
-            (self.folder / "README.md").write_text(render_card(manifest))
+            (self.folder / "README.md").write_text(render_card(self.manifest()))
             self.remake("checksums")
 
     def manifest(self) -> Any:
@@ -88,6 +90,10 @@ class Altered:
         if level == "everything":
             self.change_manifest(self._recount, "checksums")
         elif level != "nothing":
+            if (self.folder / "croissant.json").exists():
+                with suppress(Exception):  # of a manifest that is none
+                    described = croissant(self.manifest(), digests(self.folder))
+                    (self.folder / "croissant.json").write_bytes(json_bytes(described))
             (self.folder / "checksums.sha256").write_text(checksums(self.folder))
 
     def _recount(self, manifest: Any) -> None:
@@ -98,9 +104,15 @@ class Altered:
         manifest["triplets"] = len(triplets)
         manifest["sources"] = len({(row["pool"], row["source_id"]) for row in triplets + rejected})
         cells = Counter((row["source_expression"], row["target_expression"]) for row in triplets)
+        selected_from = [*triplets, *(row for row in rejected if row["stage"] == "publish")]
+        natural = Counter((row["source_expression"], row["target"]) for row in selected_from)
         manifest["cells"] = [
-            {"source": source, "target": target, "triplets": count} for (source, target), count in sorted(cells.items())
+            {"source": cell[0], "target": cell[1], "survivors": natural[cell], "triplets": cells[cell], "short": 0}
+            for cell in sorted({*cells, *natural})
         ]
+        for pool in manifest["pools"]:
+            own = {(row["source_id"], row["licence"]) for row in triplets + rejected if row["pool"] == pool["name"]}
+            pool["licences"] = dict(sorted(Counter(licence for _, licence in own).items()))
         candidates = [row for row in triplets + rejected if row["target"]]
         for place, line in enumerate(manifest["funnel"]):
             here = [row for row in rejected if row["stage"] == line["stage"]]

@@ -249,10 +249,12 @@ def test_the_card_parses_and_its_numbers_are_the_manifests(small: Built) -> None
             line[name] for name in ("owed", "kept", "rejected", "failed", "waiting")
         ]
         assert reasons.strip() == ", ".join(f"{reason} {count}" for reason, count in line["reasons"].items())
-    cells = re.findall(r"^\| (\w+) \| (\w+) \| (\d+) \|$", body, re.M)
-    assert [(source, target, int(count)) for source, target, count in cells] == [
-        (cell["source"], cell["target"], cell["triplets"]) for cell in manifest["cells"]
+    cells = re.findall(r"^\| (\w+) \| (\w+) \| (\d+) \| (\d+) \| (\d+) \|$", body, re.M)
+    assert [(source, target, *map(int, counts)) for source, target, *counts in cells[:-1]] == [
+        tuple(cell[name] for name in ("source", "target", "survivors", "triplets", "short"))
+        for cell in manifest["cells"]
     ]
+    assert cells[-1][:2] == ("all", "all")
     assert "No person reviewed" in body
 
 

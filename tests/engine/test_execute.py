@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from schemas.config import BuildConfig
 from schemas.outcomes import FailureKind, Status
 from tasks.engine.errors import ItemFailed, TooManyFailures
 from tests import fakes
@@ -28,6 +27,10 @@ TIGHTER_LOOSER: dict[str, tuple[Any, Any]] = {
     "screen.max_per_clip": (1, "null"),
     "screen.max_per_movie": (1, "null"),
     "screen.max_per_identity": (1, "null"),
+    "screen.leak_identity": (0.1, 1.0),
+    "screen.leak_duplicate_bits": (20, 0),
+    "screen.leak_face_bits": (20, 0),
+    "screen.leak_face_identity": (0.1, 1.0),
     "generate.min_changed_pixels": (0.04, 0.0),
     "verify.majority": ("panel", "valid"),
     "verify.min_votes": (3, 1),
@@ -112,6 +115,7 @@ def test_a_second_run_does_nothing(tmp_path: Path) -> None:
     before = files(tmp_path, "[!l]*/**/*")
     again = build(tmp_path, config())
     assert not again.asked
+    assert again.published
     assert not again.published.written
     assert again.done == first.done
     assert files(tmp_path, "[!l]*/**/*") == before
@@ -120,9 +124,9 @@ def test_a_second_run_does_nothing(tmp_path: Path) -> None:
 def test_the_table_of_thresholds_is_whole() -> None:
     fields = {
         f"{stage}.{field}"
-        for stage in BuildConfig.model_fields
-        if hasattr(cut := getattr(getattr(config(), stage), "cut", None), "model_dump")
-        for field in cut.model_dump()
+        for stage, section in config()
+        if hasattr(section, "cut")
+        for field in section.cut.model_dump()
     }
     assert fields == TIGHTER_LOOSER.keys()
 
@@ -221,6 +225,8 @@ def test_another_describer_redoes_texts_alone(tmp_path: Path) -> None:
         tmp_path, config("caption.measure.describer.params.word=displays", "instruct.measure.describer.params.word=x")
     )
     assert third.counts == {"instruct": first.counts["instruct"]}
+    assert third.published
+    assert first.published
     assert third.published.triplets == first.published.triplets > 0
 
 

@@ -228,7 +228,7 @@ def test_a_full_disk_is_one_line_wherever_it_shows(tmp_path: Path, monkeypatch: 
             except WorkspaceError as error:
                 told.append(error)
     assert len(told) > 3
-    for error in told:
-        one_line(error)
-    assert {error.message.rpartition(": ")[2] for error in told} == {"the disk is full"}
+    for stop in told:
+        one_line(stop)
+    assert {stop.message.rpartition(": ")[2] for stop in told} == {"the disk is full"}
     assert fakes.build(tmp_path / "full", settings).tree() == whole

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
+import typer
 from typer.testing import CliRunner, Result
 
 import flows.doctor
@@ -27,19 +27,17 @@ from tests.builds import built, threads
 from tests.commands import fedbench, one_line, run
 from tests.flows.conftest import Finished
 
-VERBS = [
-    "demo",
-    "build",
-    "status",
-    "explain",
-    "recut",
-    "verify",
-    "doctor",
-    "models list",
-    "models pull",
-    "models check",
-]
 HEAVY = {"prefect", "mediapipe", "cv2", "pyarrow", "onnxruntime", "torch", "tensorflow", "sklearn"}
+
+
+def verbs(app_: typer.Typer = app, before: str = "") -> list[str]:
+    """Every command, as it is typed."""
+    own = [f"{before}{info.name or info.callback.__name__}" for info in app_.registered_commands if info.callback]
+    for group in app_.registered_groups:
+        assert group.typer_instance
+        # A group without a name lends its verbs to the one above.
+        own += verbs(group.typer_instance, f"{before}{group.name} " if isinstance(group.name, str) else before)
+    return own
 
 
 def call(*words: str | Path) -> Result:
@@ -94,7 +92,7 @@ def test_help_is_there_at_once(clean: dict[str, str], tmp_path: Path) -> None:
         took.append(time.monotonic() - began)
     assert result.returncode == 0
     assert min(took) < 1.5
-    for verb in VERBS:
+    for verb in verbs():
         assert verb.split()[0] in result.stdout
     assert "Exit codes" in result.stdout
 
@@ -135,19 +133,12 @@ def test_a_build_with_nothing_to_do_starts_no_orchestrator(copied: Path, clean: 
     assert not names & {"prefect", "mediapipe", "torch"}
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", verbs())
 def test_every_verb_has_help(verb: str) -> None:
     text = fine(*verb.split(), "--help")
     assert "Usage:" in text
     if verb != "models pull":
         assert "--json" in text
-
-
-def test_no_verb_is_left_out_here() -> None:
-    root: Any = typer.main.get_command(app)
-    known = [name for name in root.commands if name != "models"]
-    known += [f"models {name}" for name in root.commands["models"].commands]
-    assert sorted(known) == sorted(VERBS)
 
 
 # -- mistakes, as a user's shell sees them ------------------------------------------------------------------------
@@ -228,7 +219,6 @@ def test_a_mistake_is_exit_code_2_and_a_line(
     assert hint
 
 
-@pytest.mark.xfail(reason="tasks/sources/folder.py takes the empty root of the preset for the current folder")
 def test_the_folder_preset_without_a_root_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "private.jpg").write_bytes(b"not meant")
     monkeypatch.chdir(tmp_path)
@@ -332,7 +322,6 @@ def test_a_damaged_part_is_named_with_the_way_out(verb: list[str], copied: Path,
     assert "delete the folder" in hint
 
 
-@pytest.mark.xfail(reason="read_json's readers let pydantic's error through", strict=False)
 @pytest.mark.parametrize(
     ("pattern", "content"),
     [
@@ -484,7 +473,7 @@ def test_recut_that_changes_nothing_moves_nobody(untouched: Path) -> None:
 
 def test_a_finished_build_says_where_things_lie(copied: Path) -> None:
     text = fine("demo", "--set", "limit=7", "-w", copied)
-    assert "Nothing was left to do" in text
+    assert "No model had to run" in text
     lines = dict(line.split("  ", 1) for line in text.splitlines() if "  " in line)
     assert str(copied / "datasets" / "demo" / "v1") in lines["data set"]
     assert lines["next"].strip().split()[:2] == ["fedbench", "verify"]
@@ -492,7 +481,7 @@ def test_a_finished_build_says_where_things_lie(copied: Path) -> None:
     assert not told["written"]
     assert Path(told["dataset"], "manifest.json").is_file()
     assert Path(told["report"]).is_file()
-    assert "Nothing was left to do" in fine("build", "--preset", "demo", "--set", "limit=7", "-w", copied)
+    assert "No model had to run" in fine("build", "--preset", "demo", "--set", "limit=7", "-w", copied)
 
 
 def test_print_config_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,7 +494,7 @@ def test_print_config_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_verify_passes_what_was_published_and_names_what_was_changed(copied: Path) -> None:
     dataset = copied / "datasets" / "demo" / "v1"
     assert f"{dataset} is whole" in fine("verify", dataset)
-    assert as_json("verify", dataset) == {"ok": True, "faults": []}
+    assert {"ok": True, "faults": []}.items() <= as_json("verify", dataset).items()
     card = dataset / "README.md"
     card.write_bytes(card.read_bytes() + b"\n")
     result = call("verify", dataset)

@@ -1,0 +1,88 @@
+"""The tests' instant adapters without their troubles: every photo can be read, shows one face, and is edited."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.expressions import EXPRESSIONS
+from schemas.records import Source
+from tasks.editors import EDITORS, EditRequest
+from tasks.engine.images import Picture
+from tasks.faces import ANALYZERS, EMBEDDERS, Face
+from tasks.faces.geometry import BLENDSHAPES
+from tasks.sources import POOLS, Loaded
+from tests import fakes
+
+
+class CountingWorld(fakes.World):
+    """Counts what is asked and keeps no list of it, which would be the largest thing in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tally: Counter[str] = Counter()
+
+    def ask(self, role: str, subject: str) -> None:
+        self.tally[role] += 1
+
+
+class ReadablePool(fakes.FakePool):
+    """Every photo can be read, is like no other, and has a label."""
+
+    def _source(self, number: int) -> Source:
+        return super()._source(number).model_copy(update={"label": EXPRESSIONS[number % 7]})
+
+    def load(self, source: Source) -> Loaded:
+        fakes.world().ask("load", source.key.source_id)
+        number = int(source.key.source_id)
+        pixels = fakes.draw(fakes.Code(number, EXPRESSIONS[number % 7]), self.params.side)
+        return Loaded(pixels, f"{number:064x}")
+
+
+class OneFace(fakes.FakeAnalyzer):
+    """The fake's face, always and alone."""
+
+    def analyze(self, picture: Picture) -> tuple[Face, ...]:
+        fakes.world().ask("analyze", picture.digest)
+        side = picture.pixels.shape[0]
+        code = fakes.read(picture)
+        shapes = dict.fromkeys(("_neutral", *BLENDSHAPES), 0.0)
+        for place in range(6):
+            shapes[BLENDSHAPES[7 * place + EXPRESSIONS.index(code.expression)]] = code.strength / 255
+        box = np.array([0.28, 0.22, 0.44, 0.56], np.float32) * side
+        return (Face(box, 0.9, fakes.LANDMARKS * side, shapes, 0.0, 0.0, 0.0),)
+
+
+class Embedder(fakes.FakeEmbedder):
+    """128 numbers, as SFace gives."""
+
+    def embed(self, picture: Picture, face: Face) -> NDArray[np.float32]:
+        fakes.world().ask("embed", picture.digest)
+        vector = np.random.default_rng(fakes.read(picture).number).standard_normal(128)
+        return np.asarray(vector / np.linalg.norm(vector), np.float32)
+
+
+class Editor(fakes.FakeEditor):
+    """Paints a mouth at the photo's own size; refuses nothing."""
+
+    def edit(self, requests: Sequence[EditRequest]) -> list[NDArray[np.uint8]]:
+        return [self._paint(request) for request in requests]
+
+    def _paint(self, request: EditRequest) -> NDArray[np.uint8]:
+        code = fakes.read(request.source)
+        fakes.world().ask("edit", "")
+        pixels = request.source.pixels.copy()
+        side, place = pixels.shape[0], EXPRESSIONS.index(request.target)
+        pixels[side * 5 // 8 : side * 6 // 8, side * 3 // 8 : side * 5 // 8] = 40 + 20 * place
+        return fakes.written(pixels, fakes.Code(code.number, request.target, 200, 1 + request.seed % 255))
+
+
+def install() -> CountingWorld:
+    """Register them as "fake", beside the tests' voters and describer."""
+    fakes.install()
+    for registry, adapter in ((POOLS, ReadablePool), (ANALYZERS, OneFace), (EMBEDDERS, Embedder), (EDITORS, Editor)):
+        registry.add("fake", adapter)
+    world = CountingWorld()
+    fakes._world = world
+    return world

@@ -1,0 +1,44 @@
+"""What the verbs share: their options, and errors in one line."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flows import quiet
+from flows.options import presets
+from tasks.engine.errors import FedbenchError
+
+Workspace = Annotated[
+    Path, typer.Option("--workspace", "-w", envvar="FEDBENCH_WORKSPACE", help="Folder where everything lies.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also show Prefect's log.")]
+RunName = Annotated[str | None, typer.Option("--run", help="Which run of the workspace; needless with only one.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one value: --set rank.cut.top_k=3")
+]
+Preset = Annotated[str | None, typer.Option(help=f"Start from one of: {', '.join(presets())}.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file, laid over the preset.")]
+
+
+def in_words(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb whose errors become one line on stderr and an exit code, never a traceback."""
+
+    @wraps(verb)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            quiet.settle(verbose=kwargs.get("verbose", False))
+            verb(*args, **kwargs)
+        except FedbenchError as error:
+            typer.secho(f"fedbench: {' '.join(error.message.split())}", err=True, fg="red")
+            if error.hint:
+                typer.echo(f"  {' '.join(error.hint.split())}", err=True)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            typer.echo("fedbench: stopped; run the same command again to go on", err=True)
+            raise typer.Exit(130) from None
+
+    return wrapped

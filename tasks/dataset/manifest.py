@@ -1,0 +1,171 @@
+"""The manifest: what a data set says of itself, counted while its rows are written."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+import prompts
+from schemas import __version__
+from schemas.config import NOT_FINGERPRINTED, BuildConfig
+from schemas.expressions import EXPRESSIONS
+from schemas.outcomes import Status
+from schemas.published import (
+    PICTURES,
+    SCHEMA_VERSION,
+    CellCount,
+    ExcludedSources,
+    Manifest,
+    PoolUsed,
+    StageCount,
+    WeightUsed,
+)
+from tasks.dataset.roles import roles_of
+from tasks.engine import weights
+from tasks.engine.dossier import SourceLife
+from tasks.engine.fingerprint import fingerprint
+from tasks.pipeline import Run
+from tasks.sources import POOLS, redistributable
+
+
+class Tally:
+    """Counts over the sources that the data set accounts for: the funnel, the cells, the licences."""
+
+    def __init__(self, order: Sequence[str]) -> None:
+        self._statuses: dict[str, Counter[str]] = {name: Counter() for name in order}
+        self._reasons: dict[str, Counter[str]] = {name: Counter() for name in order}
+        self.sources = 0
+        self.survivors: Counter[tuple[str, str]] = Counter()
+        self.cells: Counter[tuple[str, str]] = Counter()
+        self.licences: dict[str, Counter[str]] = defaultdict(Counter)
+
+    @property
+    def triplets(self) -> int:
+        return self.cells.total()
+
+    def add(self, source: SourceLife) -> None:
+        """Count every step of a source and its candidates."""
+        self.sources += 1
+        self.licences[source.key.pool][source.source.licence] += 1
+        for life in [source, *source.candidates]:
+            for name, step in life.steps.items():
+                self._statuses[name][step.status] += 1
+                if step.reason:
+                    self._reasons[name][step.reason] += 1
+            for stage, cells in (("instruct", self.survivors), ("publish", self.cells)):
+                if life.reached(stage):
+                    cells[source.outputs["screen"].expression, life.key.target] += 1
+
+    def funnel(self) -> tuple[StageCount, ...]:
+        """Per stage: owed, how many left in which way, and why."""
+        return tuple(
+            StageCount(
+                stage=name,
+                owed=statuses.total(),
+                **{str(status): statuses.get(status, 0) for status in Status},
+                reasons=dict(sorted(self._reasons[name].items())),
+            )
+            for name, statuses in self._statuses.items()
+        )
+
+
+def cell_counts(
+    survivors: Mapping[tuple[str, str], int], triplets: Mapping[tuple[str, str], int], config: BuildConfig
+) -> tuple[CellCount, ...]:
+    """The natural and the published mix by (source, target) expression, with the shortfall against even shares.
+
+    A cell's even share is the target over all cells that the config can fill, rounded down.
+    """
+    targets = config.generate.measure.targets or EXPRESSIONS
+    possible = {(str(source), str(target)) for source in EXPRESSIONS for target in targets if source != target}
+    share = (config.publish.cut.target or 0) // max(1, len(possible))
+    short = {cell: max(0, share - triplets.get(cell, 0)) for cell in possible}
+    return tuple(
+        CellCount(
+            source=cell[0],
+            target=cell[1],
+            survivors=survivors.get(cell, 0),
+            triplets=triplets.get(cell, 0),
+            short=short.get(cell, 0),
+        )
+        for cell in sorted({*survivors, *triplets, *(cell for cell in possible if short[cell])})
+    )
+
+
+def described(config: BuildConfig) -> dict[str, Any]:
+    """The config as the data set tells it: without what changes no row, and without paths of this machine."""
+    values = config.model_dump(mode="json", exclude=set(NOT_FINGERPRINTED))
+    # A release may be acknowledged after the build; that changes nothing in what was built.
+    values["publish"].pop("acknowledge_licences")
+    for pool in values["pools"]:
+        local = POOLS.adapter_class(pool["name"]).local
+        pool["params"] = {name: value for name, value in pool["params"].items() if name not in local}
+    return values
+
+
+def make_manifest(run: Run, tally: Tally, files: dict[str, int], digests: Sequence[str]) -> Manifest:
+    """The manifest of a full data set.
+
+    Args:
+        run: What was built.
+        tally: Over all sources in it.
+        files: Parquet file → rows.
+        digests: `row_sha256` of every row, in any order.
+    """
+    stages = run.executor.stages.values()
+    used = {name for stage in stages for identity in stage.identities() for name in _weight_names(identity)}
+    return Manifest(
+        name=run.config.name,
+        edition=run.config.edition,
+        split=run.config.split,
+        schema_version=SCHEMA_VERSION,
+        pictures=PICTURES,
+        full_sha256="",
+        fedbench=__version__,
+        pyarrow=metadata.version("pyarrow"),
+        config=described(run.config),
+        stages={stage.name: {"version": stage.version, "uses": stage.identities()} for stage in stages},
+        prompts={name: prompts.sha256_of(name) for name in prompts.names()},
+        weights=tuple(
+            WeightUsed(name=entry.name, licence=entry.licence, tuned_against=entry.tuned_against)
+            for entry in map(weights.entry, sorted(used))
+        ),
+        pools=_pools(run.config, tally),
+        roles=roles_of(run.config),
+        excluded=_excluded(run),
+        sources=tally.sources,
+        triplets=tally.triplets,
+        funnel=tally.funnel(),
+        cells=cell_counts(tally.survivors, tally.cells, run.config),
+        files=files,
+        rows_sha256=fingerprint(sorted(digests)),
+    )
+
+
+def _pools(config: BuildConfig, tally: Tally) -> tuple[PoolUsed, ...]:
+    kinds = {str(getattr(POOLS.parse(spec.name, spec.params), "pool", spec.name)): spec.name for spec in config.pools}
+    return tuple(
+        PoolUsed(
+            name=name,
+            kind=kind,
+            redistributable=redistributable(kind),
+            licences=dict(sorted(tally.licences[name].items())),
+        )
+        for name, kind in sorted(kinds.items())
+    )
+
+
+def _excluded(run: Run) -> ExcludedSources | None:
+    out = run.excluded
+    if out is None:
+        return None
+    return ExcludedSources(
+        sources=len(out.guard.portraits),
+        without_identity=out.without_identity,
+        digest=out.guard.digest,
+        model=out.model,
+    )
+
+
+def _weight_names(identity: Any) -> list[str]:
+    return list(identity["weights"]) if isinstance(identity, dict) else []

@@ -1,0 +1,64 @@
+"""Who made what and who checked it, by model family: a maker's relative cannot vouch for it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from schemas.config import Adapter as Spec
+from schemas.config import BuildConfig
+from schemas.published import RoleUsed
+from tasks.boards import BOARDS
+from tasks.describers import DESCRIBERS
+from tasks.editors import EDITORS
+from tasks.engine.registry import Adapter, Registry
+from tasks.voters import VOTERS
+
+MAKERS: Final = ("editor", "captioner", "writer")
+CHECKERS: Final = ("voter", "judge")
+
+
+@dataclass(frozen=True)
+class _Part:
+    role: str
+    name: str
+    adapter: type[Adapter]
+
+
+def cast_of(config: BuildConfig) -> Iterator[tuple[str, Spec]]:
+    """(role, adapter's spec) of everybody who made or checked something, in the order the data flows."""
+    yield "editor", config.generate.measure.editor
+    for voter in config.verify.measure.panel:
+        yield "voter", voter
+    yield "captioner", config.caption.measure.describer
+    yield "judge", config.review.measure.board
+    yield "writer", config.instruct.measure.describer
+
+
+def roles_of(config: BuildConfig) -> tuple[RoleUsed, ...]:
+    """The roles of a build with their conflicts: a maker and a checker of one family, or tuned against each other."""
+    parts = [_Part(role, spec.name, _class_of(role, spec.name)) for role, spec in cast_of(config)]
+    return tuple(
+        RoleUsed(
+            role=part.role,
+            adapter=part.name,
+            version=part.adapter.version,
+            family=part.adapter.family,
+            conflicts=tuple(dict.fromkeys(words for other in parts for words in _conflicts(part, other))),
+        )
+        for part in parts
+    )
+
+
+def _class_of(role: str, name: str) -> type[Adapter]:
+    registries: dict[str, Registry[Any]] = {"editor": EDITORS, "voter": VOTERS, "judge": BOARDS}
+    return registries.get(role, DESCRIBERS).adapter_class(name)
+
+
+def _conflicts(part: _Part, other: _Part) -> Iterator[str]:
+    """Why one of a maker and a checker says nothing of the other."""
+    if (part.role in MAKERS) == (other.role in MAKERS):
+        return
+    if part.adapter.family and part.adapter.family == other.adapter.family:
+        yield f"same family as {other.role} {other.name}"
+    if other.name in part.adapter.tuned_against or part.name in other.adapter.tuned_against:
+        yield f"tuned against {other.role} {other.name}, or that against it"
