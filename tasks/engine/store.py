@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -132,7 +132,7 @@ class Store:
         """
         value = self.read_json(name)
         try:
-            read: V | None = None if value is None else _reader(kind).validate_python(value)
+            read: V | None = None if value is None else _reader(cast(Any, kind)).validate_python(value)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
