@@ -1,5 +1,6 @@
 """What `fedbench recut` prints: who would move under other thresholds."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tasks.engine.recut import compare
 def show_recut(workspace: Path, name: str | None, sets: Sequence[str], *, as_json: bool) -> None:
     """Compare a run with itself under other thresholds, and print the moves."""
     for option in sets:
-        if ".cut." not in option.partition("=")[0]:
+        if not re.match(r"\w+\.cut[.=]", option):
             raise ConfigError(f"--set {option} is not a threshold", "give stage.cut.name=value; use build for others")
     if not sets:
         raise ConfigError("nothing to recut", "give at least one --set stage.cut.name=value")

@@ -47,7 +47,34 @@ class ScreenMeasure(Section):
     faces: AdapterField = Field(default=Adapter(name="mediapipe"), description="Face analyzer.")
     identity: AdapterField = Field(default=Adapter(name="sface"), description="Identity model.")
     label_panel: Adapters = Field(default=(), description="Voters that label unlabelled sources (fine answers).")
+    check_labels: bool = Field(default=False, description="Whether the label panel also looks at labelled sources.")
     max_pixels: int = Field(default=50_000_000, ge=10_000, description="Larger pictures are not decoded.")
+
+
+# What `screen.cut: strict` stands for. All numbers are ours.
+SCREEN_PROFILES: dict[str, dict[str, float]] = {
+    "lenient": {
+        "max_second_face": 0.7,
+        "min_inter_eye_px": 30,
+        "max_yaw": 45,
+        "max_pitch": 35,
+        "min_sharpness": 30,
+        "max_overexposed": 0.3,
+        "max_underexposed": 0.3,
+        "min_label_confidence": 0.5,
+    },
+    "default": {},
+    "strict": {
+        "max_second_face": 0.3,
+        "min_inter_eye_px": 70,
+        "max_yaw": 20,
+        "max_pitch": 15,
+        "min_sharpness": 100,
+        "max_overexposed": 0.1,
+        "max_underexposed": 0.1,
+        "min_label_confidence": 0.8,
+    },
+}
 
 
 class ScreenCut(Section):
@@ -61,6 +88,9 @@ class ScreenCut(Section):
     max_overexposed: float = Field(default=0.2, ge=0, le=1, description="Share of face pixels.")
     max_underexposed: float = Field(default=0.2, ge=0, le=1, description="Share of face pixels.")
     min_label_confidence: float = Field(default=0.7, ge=0, le=1, description="Where the pool gives one.")
+    label_check: Literal["off", "polarity", "expression"] = Field(
+        default="off", description="What the panel's majority must not contradict of a given label."
+    )
     near_duplicate_bits: int = Field(default=6, ge=0, le=64, description="Perceptual hashes this close are one.")
     duplicates: bool = Field(default=True, description="Whether exact and near duplicates are rejected.")
     same_identity: float = Field(
@@ -102,6 +132,14 @@ class ScreenCut(Section):
     max_per_clip: int | None = Field(default=2, ge=1, description="Sources per clip; null for no cap.")
     max_per_movie: int | None = Field(default=None, ge=1, description="Sources per movie; null for no cap.")
     max_per_identity: int | None = Field(default=5, ge=1, description="Sources per person; null for no cap.")
+
+
+def _profile(value: Any) -> Any:
+    if isinstance(value, str):
+        if value not in SCREEN_PROFILES:
+            raise ValueError(f"unknown profile '{value}', choose one of: {', '.join(SCREEN_PROFILES)}")
+        return SCREEN_PROFILES[value]
+    return value
 
 
 class GenerateMeasure(Section):
@@ -195,7 +233,9 @@ class Screen(Section):
     """Source screening."""
 
     measure: ScreenMeasure = ScreenMeasure()
-    cut: ScreenCut = ScreenCut()
+    cut: Annotated[ScreenCut, BeforeValidator(_profile)] = Field(
+        default=ScreenCut(), description="Thresholds, or the name of a profile: lenient, default, strict."
+    )
 
 
 class Generate(Section):

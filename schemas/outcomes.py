@@ -24,6 +24,7 @@ class Reason(StrEnum):
     EXPOSURE = "exposure"
     LOW_LABEL_CONFIDENCE = "low_label_confidence"
     UNLABELLED = "unlabelled"
+    LABEL_DOUBTED = "label_doubted"
     DUPLICATE = "duplicate"
     NEAR_DUPLICATE = "near_duplicate"
     LEAK_CLIP = "leak_clip"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.config import ScreenCut, ScreenMeasure
-from schemas.expressions import Expression
+from schemas.expressions import POLARITY, Expression
 from schemas.outcomes import Reason
 from schemas.records import Key, Photo, Source, SourceFacts, Vote
 from tasks.engine.errors import UnreadableImage
@@ -79,7 +79,7 @@ class Screen(Stage[Source, SourceFacts]):
             height=height,
             file_sha256=file_sha256,
             faces=len(faces),
-            votes=poll(params.label_panel, picture) if row.label is None else (),
+            votes=poll(params.label_panel, picture) if row.label is None or params.check_labels else (),
         )
         found = self._face_facts(picture, faces) if faces else {}
         return facts.model_copy(update=picture_hashes(picture.pixels) | found)
@@ -119,15 +119,28 @@ class Screen(Stage[Source, SourceFacts]):
         return {leaks[0].b: Rejected(leaks[0].reason, leaks[0].evidence) for leaks in found if leaks}
 
 
+def panel_label(votes: Sequence[Vote]) -> Expression | None:
+    """The expression that more than half of the label panel names, if there is one."""
+    named = Counter(vote.expression for vote in votes if vote.expression is not None)
+    return next((expression for expression, count in named.items() if count > len(votes) / 2), None)
+
+
 def label_of(row: Source, votes: Sequence[Vote]) -> tuple[Expression | None, str]:
-    """A source's expression and who says so: the pool, else more than half of the label panel, else nobody."""
+    """A source's expression and who says so: the pool, else the label panel, else nobody."""
     if row.label is not None:
         return row.label, "given"
-    named = Counter(vote.expression for vote in votes if vote.expression is not None)
-    for expression, count in named.items():
-        if count > len(votes) / 2:
-            return expression, "panel"
-    return None, ""
+    expression = panel_label(votes)
+    return expression, "panel" if expression else ""
+
+
+def doubted(row: Source, votes: Sequence[Vote], check: str) -> Rejected | None:
+    """The rejection of a given label that the panel's majority contradicts, by `check`: off, polarity, expression."""
+    seen = panel_label(votes)
+    if check == "off" or row.label is None or seen is None or seen is row.label:
+        return None
+    if check == "polarity" and POLARITY[seen] is POLARITY[row.label]:
+        return None
+    return Rejected(Reason.LABEL_DOUBTED, f"labelled {row.label}, the panel sees {seen}")
 
 
 def unfit(row: Source, facts: SourceFacts, cut: ScreenCut) -> Rejected | None:
@@ -157,7 +170,7 @@ def unfit(row: Source, facts: SourceFacts, cut: ScreenCut) -> Rejected | None:
     if label_of(row, facts.votes)[0] is None:
         named = ", ".join(str(vote.expression or vote.abstained) for vote in facts.votes) or "nobody asked"
         return Rejected(Reason.UNLABELLED, f"no label, and the panel does not agree: {named}")
-    return None
+    return doubted(row, facts.votes, cut.label_check)
 
 
 class Admitted:

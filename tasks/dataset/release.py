@@ -1,7 +1,7 @@
 """Releases of a data set that lies in the workspace: with its pictures, without them, and the pack of edited ones."""
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,15 +12,17 @@ from tasks.dataset.card import render_pack_card
 from tasks.dataset.parquet import RowWriter, left_out
 from tasks.dataset.read import KINDS, data_set, plain_rows, tables, typed_rows
 from tasks.dataset.texts import (
+    checksum_lines,
     digests,
-    file_sha256,
     finished_folder,
     json_bytes,
     said_checksums,
+    texts_of,
     write_checked,
     write_texts,
 )
 from tasks.engine.errors import ConfigError
+from tasks.engine.fingerprint import sha256
 from tasks.engine.store import disk
 
 PACK_TEXTS: Final = ("README.md", "manifest.json", "checksums.sha256")
@@ -65,7 +67,7 @@ def released(local: Path, out: Path, pictures: Collection[str]) -> Path:
     Raises:
         ConfigError: `local` is no full data set or was changed since it was written, or `out` holds something else.
     """
-    manifest = whole(local)
+    manifest, hashes = whole(local)
     _check_apart(local, out)
     kept = tuple(column for column in manifest.pictures if column in pictures)
     with finished_folder(out) as aside:
@@ -84,7 +86,7 @@ def released(local: Path, out: Path, pictures: Collection[str]) -> Path:
             update={
                 "files": files,
                 "pictures": kept,
-                "full_sha256": "" if kept == manifest.pictures else file_sha256(local / "checksums.sha256"),
+                "full_sha256": "" if kept == manifest.pictures else _full_sha256(manifest, hashes),
             }
         )
         write_texts(aside, made.model_dump(mode="json"))
@@ -97,7 +99,7 @@ def packed(local: Path, out: Path, pictures: Collection[str]) -> Path:
     Raises:
         ConfigError: As `released`.
     """
-    manifest = whole(local)
+    manifest, _ = whole(local)
     _check_apart(local, out)
     kept = tuple(column for column, _ in PACKED.values() if column in pictures)
     with finished_folder(out) as aside:
@@ -130,8 +132,8 @@ def write_pack_texts(folder: Path, manifest: PackManifest) -> None:
     write_checked(folder, texts, digests(folder))
 
 
-def whole(local: Path) -> Manifest:
-    """The manifest of a full data set whose files are those that were written.
+def whole(local: Path) -> tuple[Manifest, dict[str, str]]:
+    """The manifest of a full data set whose files are those that were written, and their sha256 by name.
 
     Raises:
         ConfigError: It is no full data set, or a file was changed or lost.
@@ -145,7 +147,13 @@ def whole(local: Path) -> Manifest:
     changed = sorted(name for name in {*said, *found} if said.get(name) != found.get(name))
     if changed:
         raise ConfigError(f"{local / changed[0]} is not what was written", "run `fedbench build` again, or verify it")
-    return manifest
+    return manifest, found
+
+
+def _full_sha256(manifest: Manifest, hashes: Mapping[str, str]) -> str:
+    """Of the full release's checksums, as a release would be now: its texts are this program's, its tables the same."""
+    tables_only = {name: hashes[name] for name in manifest.files}
+    return sha256(checksum_lines(texts_of(manifest.model_dump(mode="json"), tables_only), tables_only))
 
 
 def _copied(local: Path, aside: Path, manifest: Manifest, part: str) -> dict[str, int]:

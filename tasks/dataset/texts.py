@@ -19,15 +19,24 @@ def json_bytes(value: Any) -> bytes:
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
 
-def write_texts(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write manifest, card, Croissant and checksums beside the tables that lie there already."""
-    hashes = digests(folder)
-    texts = {
+def texts_of(manifest: dict[str, Any], hashes: Mapping[str, str]) -> dict[str, bytes]:
+    """Manifest, card and Croissant of a data set, by name.
+
+    Args:
+        manifest: As plain values.
+        hashes: sha256 of the tables' files, by name.
+    """
+    return {
         "manifest.json": json_bytes(manifest),
         "README.md": render_card(manifest).encode(),
         "croissant.json": json_bytes(croissant(manifest, hashes)),
     }
-    write_checked(folder, texts, hashes)
+
+
+def write_texts(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write manifest, card, Croissant and checksums beside the tables that lie there already."""
+    hashes = digests(folder)
+    write_checked(folder, texts_of(manifest, hashes), hashes)
 
 
 def write_checked(folder: Path, texts: Mapping[str, bytes], hashes: Mapping[str, str]) -> None:
@@ -35,8 +44,12 @@ def write_checked(folder: Path, texts: Mapping[str, bytes], hashes: Mapping[str,
     with disk(folder):
         for name, data in texts.items():
             (folder / name).write_bytes(data)
-        named = {**hashes, **{name: hashlib.sha256(data).hexdigest() for name, data in texts.items()}}
-        (folder / "checksums.sha256").write_text(_lines(named), encoding="utf-8")
+        (folder / "checksums.sha256").write_bytes(checksum_lines(texts, hashes))
+
+
+def checksum_lines(texts: Mapping[str, bytes], hashes: Mapping[str, str]) -> bytes:
+    """`checksums.sha256` of texts, and of the files whose hashes are given."""
+    return _lines({**hashes, **{name: hashlib.sha256(data).hexdigest() for name, data in texts.items()}}).encode()
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -23,7 +23,6 @@ from tasks.dataset.texts import json_bytes
 from tasks.dataset.verify_files import contents, group_rows, listing_faults, part_of, readable, rendered_fault
 from tasks.dataset.verify_pack import verify_pack
 from tasks.dataset.write import TEXTS
-from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import fingerprint
 from tasks.sources import POOLS, redistributable
 

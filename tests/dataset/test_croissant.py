@@ -14,6 +14,9 @@ from PIL import Image
 from tasks.dataset.texts import file_sha256
 from tests.dataset.conftest import Releases
 
+# Of mlcroissant's own dependencies.
+pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph", "ignore:The inplace keyword")
+
 
 def rows(folder: Path, part: str) -> list[dict[str, Any]]:
     return [row for path in sorted((folder / part).iterdir()) for row in pq.read_table(path).to_pylist()]

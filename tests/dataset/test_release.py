@@ -55,6 +55,15 @@ def test_a_release_leaves_the_data_set_alone_and_can_be_made_again(drawn: Built,
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_texts_are_of_the_program_that_releases(drawn: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Built yesterday with another card: full and index still are of one release."""
+    monkeypatch.setattr("tasks.dataset.texts.render_card", lambda manifest: render_card(manifest) + "new")
+    full = released(drawn.folder, tmp_path / "full", PICTURES)
+    index = released(drawn.folder, tmp_path / "index", ())
+    assert tree(full) != tree(drawn.folder)
+    assert data_set(index).full_sha256 == sha256((full / "checksums.sha256").read_bytes())
+
+
 def test_an_index_has_every_row_and_no_picture(drawn: Built, releases: Releases) -> None:
     pictures = {cell["bytes"] for part in ("data", "rejected") for row in rows(drawn.folder, part)
                 for cell in (row.get(column) for column in PICTURES) if cell}  # fmt: skip
