@@ -22,7 +22,7 @@ from tasks.faces.geometry import inter_eye_distance, union_mask
 from tasks.faces.quality import exposure_shares, second_face_ratio, sharpness
 from tasks.generate import PROMPT
 from tasks.metrics.background import background_rmse
-from tasks.metrics.change import blendshape_distance
+from tasks.metrics.change import expression_change
 from tasks.metrics.identity import cosine
 from tasks.pipeline import open_pools
 from tasks.rank import below_floor, fused
@@ -93,7 +93,9 @@ class Bare:
         if not found:
             return None
         embed = _adapter(EMBEDDERS, config.rank.measure.identity).embed
-        ballots = Ballots(votes=votes, faces=len(found), change=blendshape_distance(face, found[0]))
+        ballots = Ballots(
+            votes=votes, faces=len(found), change=expression_change(face.blendshapes, found[0].blendshapes)
+        )
         mask = union_mask(source.pixels.shape, (face, found[0]), config.rank.measure.mask_dilation)
         fidelity = Fidelity(
             identity=cosine(embed(source, face), embed(edit, found[0])),

@@ -32,9 +32,9 @@ import cv2
 import numpy as np
 
 from benchmarks.plants import KINDS, MAN, VIDEOS, WOMAN, Job, Pixels, distractors, frames, photos, plants
-from schemas.config import ScreenCut, ScreenMeasure
 from schemas.portraits import Portrait
 from schemas.records import Key
+from schemas.screening import ScreenCut, ScreenMeasure
 from tasks.leakage.compare import Guard, Leak
 from tasks.leakage.eye import Eye
 

@@ -20,8 +20,8 @@ app = typer.Typer(
     help="Builds triplets (source photo, instruction, ground-truth edit) for facial-expression editing.\n\n"
     "Start with `fedbench demo`: a small real data set from photos inside installed packages, with no key, no GPU "
     "and no download. Then `fedbench build --preset folder --set pools.0.params.root=PHOTOS`.\n\n"
-    "Exit codes: 0 done, 2 config, 3 contract (a bug), 4 stopped (budget, quota), 5 too many failures, "
-    "6 waiting for review, 7 environment.",
+    "Exit codes: 0 done, 2 config, 3 contract (a bug, or a check that found something), 4 stopped (budget, quota), "
+    "5 too many failures, 7 environment.",
 )
 models_app = typer.Typer(no_args_is_help=True, help="The model files: what is here, where it comes from, its licence.")
 app.add_typer(models_app, name="models")

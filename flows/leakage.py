@@ -9,7 +9,8 @@ from rich.text import Text
 
 from flows.console import OUT, print_json
 from flows.options import load_config
-from schemas.config import Adapter, ScreenMeasure
+from schemas.screening import ScreenMeasure
+from schemas.sections import Adapter
 from tasks.engine.errors import ConfigError
 from tasks.engine.store import Store
 from tasks.faces import EMBEDDERS

@@ -9,7 +9,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 import schemas
-from schemas.config import Adapter, BuildConfig
+from schemas.config import BuildConfig
+from schemas.sections import Adapter
 from tasks.engine.errors import ConfigError
 
 PRESETS: Final = Path(schemas.__file__).parent / "presets"

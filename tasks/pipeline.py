@@ -36,10 +36,9 @@ from tasks.screen import Screen
 from tasks.sources import POOLS, SourcePool
 from tasks.verify import Verify
 
-# Runs of stages without a barrier. The first ends in one over all sources, the last is one over all triplets.
+# Runs of stages without a barrier. The first ends in one over all sources; `publish` is one over all triplets.
 SCREENING: Final = ("screen",)
 CANDIDATES: Final = ("generate", "verify", "rank", "caption", "review", "instruct")
-SELECTION: Final = ("publish",)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,6 @@ class Run:
     store: Store
     images: ImageStore
     executor: Executor
-
     excluded: Excluded | None = None
 
     @property
@@ -111,8 +109,6 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     """
     executor, images = _worker(str(workspace), config.model_dump_json())
     pools = open_pools(config)
-    for stage in executor.stages.values():
-        stage.identities()
     check_outside(config, executor.stages.values())
     kept_out = excluded(config, executor.store)
     # Workers only measure what is screened, so theirs need no guard.
@@ -127,7 +123,7 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
 
 @lru_cache(maxsize=4)
 def _worker(workspace: str, config_json: str) -> tuple[Executor, ImageStore]:
-    """What a process needs to work for a run; made once, so that models load once."""
+    """What a process needs to work for a run; made once, so that its threads share decoded pictures and one ledger."""
     config = BuildConfig.model_validate_json(config_json)
     store = Store(Path(workspace))
     images = ImageStore(store)

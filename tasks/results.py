@@ -56,7 +56,6 @@ def finish_if_done(workspace: Path, config: BuildConfig) -> Result | None:
 
     A caller that gets one need not start an orchestrator at all.
     """
-
     with Store(workspace).lock():
         run = open_run(workspace, config)
         run.executor.may_measure = False

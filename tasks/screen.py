@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.config import ScreenCut, ScreenMeasure
 from schemas.expressions import POLARITY, Expression
 from schemas.outcomes import Reason
 from schemas.records import Key, Photo, Source, SourceFacts, Vote
+from schemas.screening import ScreenCut, ScreenMeasure
 from tasks.engine.errors import UnreadableImage
 from tasks.engine.images import Picture
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage
@@ -134,9 +134,9 @@ def label_of(row: Source, votes: Sequence[Vote]) -> tuple[Expression | None, str
 
 
 def doubted(row: Source, votes: Sequence[Vote], check: str) -> Rejected | None:
-    """The rejection of a given label that the panel's majority contradicts, by `check`: off, polarity, expression."""
+    """The rejection of a given label that the panel's majority contradicts, by `check`: none, polarity, expression."""
     seen = panel_label(votes)
-    if check == "off" or row.label is None or seen is None or seen is row.label:
+    if check == "none" or row.label is None or seen is None or seen is row.label:
         return None
     if check == "polarity" and POLARITY[seen] is POLARITY[row.label]:
         return None

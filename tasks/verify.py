@@ -9,7 +9,7 @@ from schemas.outcomes import FailureKind, Reason
 from schemas.records import Ballots, Candidate, Key, Vote
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Stage
 from tasks.faces import ANALYZERS
-from tasks.metrics.change import blendshape_distance
+from tasks.metrics.change import expression_change
 from tasks.voters import VOTERS
 from tasks.voters.ballots import poll
 
@@ -37,7 +37,9 @@ class Verify(Stage[Candidate, Ballots]):
             candidate = ctx.images.get(row.image)
             faces = analyzer.analyze(candidate)
             source_faces = analyzer.analyze(ctx.images.get(row.source_image))
-            change = blendshape_distance(source_faces[0], faces[0]) if faces and source_faces else None
+            change = None
+            if faces and source_faces:
+                change = expression_change(source_faces[0].blendshapes, faces[0].blendshapes)
             votes = poll(self.measure_params.panel, candidate)
             yield row.key, Ballots(votes=votes, faces=len(faces), change=change)
 

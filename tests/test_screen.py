@@ -3,10 +3,10 @@
 import pytest
 
 from flows.options import load_config
-from schemas.config import ScreenCut
 from schemas.expressions import Expression
 from schemas.outcomes import Reason
 from schemas.records import Key, Source, SourceFacts, Vote
+from schemas.screening import ScreenCut
 from tasks.engine.errors import ConfigError
 from tasks.screen import unfit
 
@@ -29,7 +29,7 @@ def fate(label: Expression | None, seen: tuple[Vote, ...], check: str) -> Reason
 @pytest.mark.parametrize(
     ("seen", "check", "reason"),
     [
-        ((Expression.SAD, Expression.SAD), "off", None),
+        ((Expression.SAD, Expression.SAD), "none", None),
         ((Expression.SAD, Expression.SAD), "polarity", Reason.LABEL_DOUBTED),
         ((Expression.SAD, Expression.SAD), "expression", Reason.LABEL_DOUBTED),
         ((Expression.HAPPY, Expression.HAPPY), "expression", None),
@@ -48,8 +48,8 @@ def test_polarity_does_not_doubt_one_negative_for_another() -> None:
 
 def test_an_unlabelled_source_needs_a_majority_of_the_panel() -> None:
     assert fate(None, votes(Expression.SAD, Expression.SAD), "expression") is None
-    assert fate(None, votes(Expression.SAD, Expression.HAPPY), "off") is Reason.UNLABELLED
-    assert fate(None, (), "off") is Reason.UNLABELLED
+    assert fate(None, votes(Expression.SAD, Expression.HAPPY), "none") is Reason.UNLABELLED
+    assert fate(None, (), "none") is Reason.UNLABELLED
 
 
 def test_a_profile_is_a_name_for_numbers() -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from schemas.config import Adapter as Spec
 from schemas.config import BuildConfig
 from schemas.published import RoleUsed
+from schemas.sections import Adapter as Spec
 from tasks.boards import BOARDS
 from tasks.describers import DESCRIBERS
 from tasks.editors import EDITORS

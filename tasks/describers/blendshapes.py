@@ -18,6 +18,7 @@ from tasks.engine.errors import ItemFailed
 from tasks.engine.images import Picture
 from tasks.engine.registry import Adapter
 from tasks.faces import ANALYZERS, Face
+from tasks.faces.geometry import coefficient
 
 Side = Literal["both", "left", "right"]
 
@@ -140,7 +141,7 @@ def measure(face: Face) -> dict[str, NDArray[np.float64]]:
 
     Lengths are in 3-D and in distances between the eye centres; heights are along the face's own vertical, from the
     bridge of the nose to its base, so that a tilted or turned head measures like a straight one. Blendshapes are
-    0..1; MediaPipe names their sides after the person, whose left is the picture's right.
+    0..1, the mean of their sides, which disagree by noise more than by truth.
     """
     points = face.landmarks.astype(np.float64)
 
@@ -182,13 +183,7 @@ def measure(face: Face) -> dict[str, NDArray[np.float64]]:
         "corner_height": both(lambda half: above(at(half.lip_corner), mouth)),
         "mouth_width": whole(apart(at(left.lip_corner), at(right.lip_corner))),
         "mouth_opening": whole(apart(at(_UPPER_LIP), at(_LOWER_LIP))),
-    } | {name: whole(_blendshape(face, name)) for name in _BLENDSHAPES}
-
-
-def _blendshape(face: Face, name: str) -> float:
-    """A coefficient; the mean of its sides where it has two, since they disagree by noise more than by truth."""
-    shapes = face.blendshapes
-    return shapes[name] if name in shapes else (shapes[f"{name}Left"] + shapes[f"{name}Right"]) / 2
+    } | {name: whole(coefficient(face.blendshapes, name)) for name in _BLENDSHAPES}
 
 
 def _split(steps: NDArray[np.float64], told_apart: bool) -> Iterable[tuple[Side, float]]:

@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tasks.faces.geometry import FACE_OVAL
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -35,12 +37,7 @@ LOWER_LIP: Final[Indices] = np.array(
 )
 LIPS_OUTLINE: Final[Indices] = np.concatenate([UPPER_LIP[0], LOWER_LIP[0, -2:0:-1]])
 OPENING_OUTLINE: Final[Indices] = np.concatenate([UPPER_LIP[3], LOWER_LIP[3, -2:0:-1]])
-# fmt: off
-OVAL: Final[Indices] = np.array(
-    [10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377,
-     152, 148, 176, 149, 150, 136, 172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109]
-)
-# fmt: on
+OVAL: Final[Indices] = np.array(FACE_OVAL)
 NOSE_BASE: Final = 2
 CHIN: Final = 152
 FOREHEAD: Final = 10

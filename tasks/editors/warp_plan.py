@@ -29,7 +29,8 @@ from tasks.editors.warp_geometry import (
     Side,
     measure,
 )
-from tasks.editors.warp_target import MouthTarget, both_sides, mouth_target
+from tasks.editors.warp_target import MouthTarget, mouth_target
+from tasks.faces.geometry import coefficient
 
 CLOSED_GAP: Final = 0.02  # a target opening below this is drawn as closed lips
 
@@ -98,7 +99,7 @@ class _Planner:
         self.target = target
         self.amplitudes: Amplitudes = AMPLITUDES[target]
         self.undo = min(1.0, intensity)
-        self.smile = both_sides(blendshapes, "mouthSmile")
+        self.smile = coefficient(blendshapes, "mouthSmile")
         self.strength = intensity
         if target is Expression.NEUTRAL:  # on a face that is neutral already there is nothing to add
             self.strength *= min(1.0, 1.5 * self.smile + 3 * blendshapes["jawOpen"])

@@ -11,6 +11,7 @@ import numpy as np
 from schemas.expressions import Expression
 from tasks.editors.warp_amplitudes import AMPLITUDES, AVERAGE
 from tasks.editors.warp_geometry import Measures
+from tasks.faces.geometry import coefficient
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +57,13 @@ def mouth_target(
 def _neutral_hidden(blendshapes: Mapping[str, float], now: Measures) -> float:
     """How far the mouth of the moment hides the person's neutral mouth, 0..1."""
     signs = (
-        1.3 * both_sides(blendshapes, "mouthSmile") - 0.15,
+        1.3 * coefficient(blendshapes, "mouthSmile") - 0.15,
         2.2 * blendshapes["jawOpen"],
         (now.gap - 0.02) / 0.04,
-        8.0 * both_sides(blendshapes, "mouthFrown"),
+        8.0 * coefficient(blendshapes, "mouthFrown"),
         1.2 * blendshapes["mouthPucker"] - 0.3,
     )
     return float(np.clip(max(signs), 0.0, 1.0))
-
-
-def both_sides(blendshapes: Mapping[str, float], name: str) -> float:
-    """The mean of a coefficient's left and right half."""
-    return (blendshapes[f"{name}Left"] + blendshapes[f"{name}Right"]) / 2
 
 
 def _mix(start: float, end: float, share: float) -> float:

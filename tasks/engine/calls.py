@@ -31,7 +31,7 @@ class CallSettings(BaseModel):
 
     Attributes:
         run: What budgets and totals are summed over. A resumed run keeps its name, so its spending is not forgotten.
-        refresh: Ask again, once, what an earlier session was finally refused. Answers stay answers.
+        refresh: Ask again, once, what an earlier process was finally refused. Answers stay answers.
         attempts: Tries of one call, the first included (1 to 100).
         backoff_s: Seconds before the second try; doubles with each, jittered to 50–100 %.
         max_backoff_s: Where the doubling ends, in seconds.
@@ -121,7 +121,7 @@ class Calls:
         return raw
 
     def totals(self) -> list[Total]:
-        """The run's sums by role and model, earlier sessions included. Also works beside a process that calls."""
+        """The run's sums by role and model, earlier processes included. Also works beside a process that calls."""
         return self._ledger.totals()
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ class Life:
         key: Whose life.
         steps: By stage, in order: how it left; the last one is where it ended.
         measured: By stage: its measurement, or the `Failed` in its place. Can hold stages it never reached.
+        outputs: By stage that kept it: the row it went on as.
     """
 
     key: Key

@@ -39,19 +39,16 @@ class ImageStore:
         self._lock = threading.Lock()
 
     @staticmethod
-    def _name(digest: str) -> str:
-        return f"images/{digest[:2]}/{digest}.png"
-
-    def path(self, digest: str) -> str:
+    def path(digest: str) -> str:
         """Where a picture lies below the workspace."""
-        return self._name(digest)
+        return f"images/{digest[:2]}/{digest}.png"
 
     def put(self, pixels: NDArray[np.uint8]) -> Picture:
         """Store RGB (H, W, 3) uint8 pixels; equal pixels are stored once."""
         data = encode_png(pixels)
         digest = sha256(data)
-        if not self._store.exists(self._name(digest)):
-            self._store.write(self._name(digest), data, durable=False)
+        if not self._store.exists(self.path(digest)):
+            self._store.write(self.path(digest), data, durable=False)
         pixels = pixels.copy()
         pixels.setflags(write=False)
         return self._keep(Picture(digest, pixels))
@@ -62,7 +59,7 @@ class ImageStore:
         Raises:
             WorkspaceError: The file is gone or its bytes are not those of its name.
         """
-        data = self._store.read(self._name(digest))
+        data = self._store.read(self.path(digest))
         if data is None or sha256(data) != digest:
             what = "is gone from" if data is None else "is damaged in"
             raise WorkspaceError(
@@ -94,7 +91,7 @@ class ImageStore:
     def recall_edit(self, request: str) -> tuple[Picture, tuple[int, int]] | None:
         """The picture an edit came out as, and its raw size, or None if it must be made (again)."""
         note = (self._store.read(f"edits/{request[:2]}/{request}") or b"").decode().split()
-        if len(note) != 3 or not self._store.exists(self._name(note[0])):
+        if len(note) != 3 or not self._store.exists(self.path(note[0])):
             return None
         return self.get(note[0]), (int(note[1]), int(note[2]))
 

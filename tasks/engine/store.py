@@ -66,8 +66,6 @@ def _reader(kind: Any) -> TypeAdapter[Any]:
 class Store:
     """Files below one root, written whole or not at all.
 
-    A later `s3://` workspace replaces this class; nothing else touches the disk.
-
     Raises:
         WorkspaceError: On every method, for a full, read-only or failing disk.
     """

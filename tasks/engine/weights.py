@@ -22,7 +22,6 @@ from tasks.engine.model_list import WEIGHTS, Derivation, Weight
 
 State = Literal["ready", "missing", "wrong hash", "derivable"]
 
-
 _lock = threading.RLock()
 _hashes: dict[tuple[str, int, int], str] = {}
 

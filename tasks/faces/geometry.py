@@ -4,7 +4,7 @@ Landmark names follow the picture: "left" is the left side of the picture, which
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import cv2
@@ -132,16 +132,16 @@ def landmark_box(face: Face) -> NDArray[np.float32]:
     return np.concatenate([low, high - low]).astype(np.float32)
 
 
-def crop(pixels: NDArray[np.uint8], square: Square, size: int | None = None) -> NDArray[np.uint8]:
+def crop(pixels: NDArray[np.uint8], square: Square, size: int) -> NDArray[np.uint8]:
     """Cut a square out of a picture; what lies beyond the border repeats the border's pixels.
 
     Args:
         pixels: (H, W, 3) uint8.
         square: The window; it must touch the picture.
-        size: Side of the result in pixels, by area when shrinking and bilinear when growing; None keeps it.
+        size: Side of the result in pixels, by area when shrinking and bilinear when growing.
 
     Returns:
-        (side, side, 3) uint8, contiguous.
+        (size, size, 3) uint8, contiguous.
     """
     height, width = pixels.shape[:2]
     left, top, side = square
@@ -150,7 +150,7 @@ def crop(pixels: NDArray[np.uint8], square: Square, size: int | None = None) -> 
     beyond = (max(-top, 0), max(bottom - height, 0), max(-left, 0), max(right - width, 0))
     if any(beyond):
         cut = cv2.copyMakeBorder(cut, *beyond, cv2.BORDER_REPLICATE)
-    if size is not None and size != side:
+    if size != side:
         cut = cv2.resize(cut, (size, size), interpolation=cv2.INTER_AREA if size < side else cv2.INTER_LINEAR)
     return np.ascontiguousarray(cut)
 
@@ -165,6 +165,8 @@ def inter_eye_distance(face: Face) -> float:
     return float(np.linalg.norm(right - left)) / max(math.cos(math.radians(face.yaw)), 0.1)
 
 
-def blendshape_vector(face: Face) -> NDArray[np.float32]:
-    """(51,) float32 in 0..1, in the order of `BLENDSHAPES`."""
-    return np.array([face.blendshapes[name] for name in BLENDSHAPES], np.float32)
+def coefficient(blendshapes: Mapping[str, float], name: str) -> float:
+    """A blendshape by name, 0..1; "mouthSmile" is the mean of its left and right half."""
+    if name in blendshapes:
+        return blendshapes[name]
+    return (blendshapes[f"{name}Left"] + blendshapes[f"{name}Right"]) / 2

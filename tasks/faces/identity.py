@@ -14,7 +14,7 @@ from tasks.faces import Face
 from tasks.faces.geometry import ALIGNED_SIZE, align
 from tasks.faces.memo import Memo
 
-# The source is compared with each of its candidates, and with each output again when editors are scored.
+# The source is compared with each of its candidates.
 _embedded: Memo[NDArray[np.float32]] = Memo(4096)
 
 

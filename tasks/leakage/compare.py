@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.config import ScreenCut
 from schemas.outcomes import Reason
 from schemas.portraits import Portrait
 from schemas.records import Key
+from schemas.screening import ScreenCut
 from tasks.engine.fingerprint import fingerprint, sha256
 
 # Numbers held at once: 2 million float64 are 16 MB, whatever the sizes of the two sides.

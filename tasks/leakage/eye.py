@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.config import Adapter, ScreenMeasure
 from schemas.portraits import Portrait
 from schemas.records import Key
+from schemas.screening import ScreenMeasure
+from schemas.sections import Adapter
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.images import Picture
 from tasks.faces import ANALYZERS, EMBEDDERS

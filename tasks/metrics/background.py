@@ -1,9 +1,6 @@
 """How much an edit changed what it should have left alone: everything outside the faces."""
 
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,37 +26,3 @@ def background_rmse(source: NDArray[np.uint8], output: NDArray[np.uint8], face: 
         return math.nan
     difference = source[background].astype(np.int32) - output[background].astype(np.int32)
     return math.sqrt(float(np.mean(difference * difference)))
-
-
-def linear(rmse: float, full: float) -> float:
-    """1 − rmse / full, held in 0..1; `full` is the error that scores 0."""
-    return min(1.0, max(0.0, 1.0 - rmse / full))
-
-
-def exponential(rmse: float, tau: float) -> float:
-    """exp(−rmse / tau), 0..1; `tau` is the error that scores 1/e."""
-    return math.exp(-rmse / tau)
-
-
-# FED-Bench says only that the error is normalised so that higher is better; there is no standard of the field.
-# Names are what a config and a report say. An error of 5.1 scores .775 (default), .600, .980 and .898.
-NORMALISERS: Final[Mapping[str, Callable[[float], float]]] = {
-    "exp20": partial(exponential, tau=20.0),
-    "exp10": partial(exponential, tau=10.0),
-    "linear255": partial(linear, full=255.0),
-    "linear50": partial(linear, full=50.0),
-}
-DEFAULT_NORMALISER: Final = "exp20"
-
-
-def normalise(rmse: float, name: str = DEFAULT_NORMALISER) -> float:
-    """A background error as a score in 0..1, higher is better; NaN stays NaN.
-
-    Args:
-        rmse: 0..255, or NaN.
-        name: One of `NORMALISERS`.
-
-    Raises:
-        KeyError: No such normaliser.
-    """
-    return math.nan if math.isnan(rmse) else NORMALISERS[name](rmse)

@@ -8,11 +8,9 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from tasks.faces import Face
-
 # Ours. A coefficient's weight by the start of its name; the first that matches counts, 1 where none does.
-# Gaze is not expression, and blinks and squints come and go between two photos of one expression. The last two
-# hardly ever leave 0 in MediaPipe's model (noseSneer ~0, mouthFrown and eyeWide below .05 on real photos), so a
+# Gaze is not expression, and blinks and squints come and go between two photos of one expression. The last
+# three hardly ever leave 0 in MediaPipe's model (noseSneer ~0, mouthFrown and eyeWide below .05 on real photos), so a
 # small change of them means much.
 WEIGHTS: Final[Mapping[str, float]] = {
     "_neutral": 0.0,
@@ -25,18 +23,18 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "mouthFrown": 2.0,
 }
 
-# Ours: above what re-encoding does, below what an expression does. Measured on ten photos against themselves: JPEG
-# 90 and 60, halved and enlarged, blurred by 1 px, shifted, turned by 3 degrees, scaled by 3 %, noise of 6, brightened,
-# waves of 0.2 %: at most .23 (JPEG 30: .51). Neighbouring video frames: at most .15. One man smiling and not: 1.8.
-# Warp edits of intensity 1: at least .31, the least ones on faces that smiled already.
-CHANGED: Final = 0.25
-
 
 def expression_change(before: Mapping[str, float], after: Mapping[str, float]) -> float:
     """Weighted Euclidean distance of two faces' blendshapes, ≥ 0; 0 for equal ones. The norm is ours.
 
     sqrt(Σ w·(a − b)²) over the coefficients, left and right apart, with the weights above. A single full-scale
     coefficient of weight 1 changes it by 1, a full smile (both sides) by 1.4.
+
+    The default of `verify.cut.min_change`, .25, lies above what re-encoding does and below what an expression does.
+    Measured on ten photos against themselves: JPEG 90 and 60, halved and enlarged, blurred by 1 px, shifted, turned by
+    3 degrees, scaled by 3 %, noise of 6, brightened, waves of 0.2 %: at most .23 (JPEG 30: .51). Neighbouring video
+    frames: at most .15. One man smiling and not: 1.8. Warp edits of intensity 1: at least .31, the least ones on faces
+    that smiled already.
 
     Args:
         before, after: Coefficients by name, each 0..1 (`Face.blendshapes`).
@@ -47,11 +45,6 @@ def expression_change(before: Mapping[str, float], after: Mapping[str, float]) -
     if before.keys() != after.keys():
         raise ValueError("blendshapes of different models")
     return math.sqrt(math.fsum(_weight(name) * (after[name] - before[name]) ** 2 for name in before))
-
-
-def blendshape_distance(before: Face, after: Face) -> float:
-    """`expression_change` of two faces of one analyzer."""
-    return expression_change(before.blendshapes, after.blendshapes)
 
 
 def _weight(name: str) -> float:

@@ -20,8 +20,3 @@ def cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
     if lengths == 0:
         raise ValueError("a vector of length 0 has no direction")
     return float(np.clip(a @ b / lengths, -1.0, 1.0))
-
-
-def identity_score(similarity: float) -> float:
-    """FED-Score's ID part: max(0, cosine), 0..1."""
-    return max(0.0, similarity)

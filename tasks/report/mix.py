@@ -1,7 +1,6 @@
 """The target mix: how many edits of each expression survive each cut. Fidelity favours lazy edits; here it shows."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -54,26 +53,3 @@ class Mix:
     def cell(self, stage: str, source: Expression, target: Expression) -> int:
         """Edits from one expression to another that the stage kept."""
         return self.counts[stage, source, target]
-
-
-def target_mix(lives: Iterable[SourceLife]) -> Mix:
-    """The mix of these sources."""
-    mix = Mix()
-    for life in lives:
-        mix.add(life)
-    return mix
-
-
-def mix_markdown(mix: Mix, side: Side = "target", stages: Sequence[str] = tuple(CUTS)) -> str:
-    """The mix as a Markdown table: per expression, count and share after each cut."""
-    lines = [
-        f"| {side} | " + " | ".join(CUTS[stage] for stage in stages) + " |",
-        "|:--|" + "--:|" * len(stages),
-    ]
-    for expression in EXPRESSIONS:
-        cells = [
-            f"{mix.count(stage, expression, side)} ({mix.shares(stage, side)[expression]:.0%})" for stage in stages
-        ]
-        lines.append(f"| {expression} | " + " | ".join(cells) + " |")
-    lines.append("| all | " + " | ".join(str(mix.total(stage)) for stage in stages) + " |")
-    return "\n".join(lines) + "\n"

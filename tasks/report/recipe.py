@@ -6,13 +6,11 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from schemas.config import Adapter, BuildConfig
+from schemas.config import BuildConfig
+from schemas.sections import Adapter
+from tasks.editors import EDITORS
 
 STAGES: Final = ("screen", "generate", "verify", "rank", "caption", "review", "instruct", "publish")
-
-# The warp editor was tuned while looking at these voters (see the model list), so they cannot judge it.
-EMBEDDED_EDITORS: Final = frozenset({"warp"})
-EMBEDDED_VOTERS: Final = frozenset({"fer", "blendshapes"})
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,9 @@ def limits(config: BuildConfig) -> list[Limit]:
 
 
 def tries_out(config: BuildConfig) -> bool:
-    """Whether the embedded editor is judged by embedded voters, so that no pass rate says anything of quality."""
-    voters = {voter.name for voter in config.verify.measure.panel}
-    return config.generate.measure.editor.name in EMBEDDED_EDITORS and bool(voters & EMBEDDED_VOTERS)
+    """Whether the editor was tuned against a voter that judges it, so that no pass rate says anything of quality."""
+    tuned_against = EDITORS.adapter_class(config.generate.measure.editor.name).tuned_against
+    return any(voter.name in tuned_against for voter in config.verify.measure.panel)
 
 
 def _limits(stage: str, half: str, section: BaseModel) -> Iterator[Limit]:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from schemas.config import Adapter
 from schemas.expressions import POLARITY, Expression, Polarity
 from schemas.records import Ballots, Vote
+from schemas.sections import Adapter
 from tasks.engine.dossier import Life
 from tasks.verify import winner
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
-from schemas import config
+from schemas import sections
 from schemas.records import Key, Source
 from tasks.engine.decode import decode
 from tasks.engine.errors import ConfigError, UnreadableImage
@@ -67,7 +67,7 @@ class DfewPool(Adapter):
         min_vote_share: float = Field(default=0.0, ge=0, le=1)
         unlabelled: bool = False
         margin: float = Field(default=2.2, ge=1, le=6)
-        faces: config.AdapterField = config.Adapter(name="mediapipe")
+        faces: sections.AdapterField = sections.Adapter(name="mediapipe")
         licence: str = LICENCE
 
     weights = ("yunet", "face_landmarker")

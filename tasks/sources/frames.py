@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.config import Adapter
+from schemas.sections import Adapter
 from tasks.engine.decode import MAX_PIXELS, MIN_SIDE
 from tasks.engine.errors import UnreadableImage
 from tasks.engine.fingerprint import sha256

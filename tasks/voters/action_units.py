@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemas.expressions import EXPRESSIONS, Expression
+from tasks.faces.geometry import coefficient
 
 SHARPNESS: Final = 2.0  # of the softmax: a lead of 1 in score is a ratio of e² in probability
 SMILE_WEIGHT: Final = 2.2  # a smile of 1 / 2.2 = .45 silences what a smile contradicts
@@ -112,10 +113,9 @@ def probabilities(blendshapes: Mapping[str, float]) -> dict[Expression, float]:
     Args:
         blendshapes: MediaPipe's 52 coefficients by name, each 0..1.
     """
-    measures = _both_sides(blendshapes)
-    smile = measures["mouthSmile"]
+    smile = coefficient(blendshapes, "mouthSmile")
     unsmiling = max(0.0, 1.0 - SMILE_WEIGHT * smile)
-    scores = {name: _score(SCORES[name], measures, unsmiling) for name in EXPRESSIONS}
+    scores = {name: _score(SCORES[name], blendshapes, unsmiling) for name in EXPRESSIONS}
     scores[Expression.HAPPY] += AU12_HAPPY * smile
     highest = max(scores.values())
     weights = {name: math.exp(SHARPNESS * (score - highest)) for name, score in scores.items()}
@@ -123,15 +123,9 @@ def probabilities(blendshapes: Mapping[str, float]) -> dict[Expression, float]:
     return {name: weight / total for name, weight in weights.items()}
 
 
-def _score(score: Score, measures: Mapping[str, float], unsmiling: float) -> float:
-    terms = (term.weight * min(term.limit, max(0.0, measures[term.blendshape] - term.above)) for term in score.terms)
+def _score(score: Score, blendshapes: Mapping[str, float], unsmiling: float) -> float:
+    terms = (
+        term.weight * min(term.limit, max(0.0, coefficient(blendshapes, term.blendshape) - term.above))
+        for term in score.terms
+    )
     return score.bias + (unsmiling + score.under_smile) * max(0.0, score.base + math.fsum(terms))
-
-
-def _both_sides(blendshapes: Mapping[str, float]) -> dict[str, float]:
-    """Blendshapes with the mean of left and right under the common name."""
-    measures = dict(blendshapes)
-    for name, left in blendshapes.items():
-        if name.endswith("Left") and (right := blendshapes.get(f"{name.removesuffix('Left')}Right")) is not None:
-            measures[name.removesuffix("Left")] = (left + right) / 2
-    return measures

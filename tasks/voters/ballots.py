@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from schemas.answers import Ballot
-from schemas.config import Adapter
 from schemas.expressions import POLARITY, Expression, Polarity
 from schemas.records import Vote
+from schemas.sections import Adapter
 from tasks.engine.images import Picture
 from tasks.voters import VOTERS
 

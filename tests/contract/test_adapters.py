@@ -18,10 +18,10 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from schemas.answers import Ballot
-from schemas.config import Adapter as Spec
 from schemas.expressions import EXPRESSIONS, Expression, Polarity, others
 from schemas.outcomes import Abstention, FailureKind
 from schemas.records import Finalist, Key, Opinion, Source
+from schemas.sections import Adapter as Spec
 from tasks.boards import BOARDS
 from tasks.describers import DESCRIBERS
 from tasks.editors import EDITORS, EditRequest

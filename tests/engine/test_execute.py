@@ -21,7 +21,7 @@ TIGHTER_LOOSER: dict[str, tuple[Any, Any]] = {
     "screen.max_overexposed": (0.0, 1.0),
     "screen.max_underexposed": (0.0, 1.0),
     "screen.min_label_confidence": (0.8, 0.0),
-    "screen.label_check": ("expression", "off"),
+    "screen.label_check": ("expression", "none"),
     "screen.near_duplicate_bits": (25, 0),
     "screen.duplicates": (True, False),
     "screen.same_identity": (0.2, 0.9),

@@ -65,7 +65,7 @@ def test_union_mask(face: Face) -> None:
 
 def test_crops_repeat_the_border() -> None:
     pixels = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
-    cut = geometry.crop(pixels, Square(-1, -1, 4))
+    cut = geometry.crop(pixels, Square(-1, -1, 4), 4)
     assert cut.shape == (4, 4, 3)
     assert (cut[0, 0] == pixels[0, 0]).all()
     assert (cut[3, 3] == pixels[1, 1]).all()
@@ -81,8 +81,7 @@ def test_inter_eye_distance_corrects_for_yaw(face: Face) -> None:
     assert geometry.inter_eye_distance(face) == pytest.approx(seen / math.cos(math.radians(face.yaw)))
 
 
-def test_blendshape_vector(face: Face) -> None:
-    vector = geometry.blendshape_vector(face)
-    assert vector.shape == (51,)
-    assert vector.dtype == np.float32
+def test_blendshapes(face: Face) -> None:
     assert tuple(name for name in face.blendshapes if name != "_neutral") == geometry.BLENDSHAPES
+    sides = {"jawOpen": 0.5, "mouthSmileLeft": 0.25, "mouthSmileRight": 0.75}
+    assert geometry.coefficient(sides, "jawOpen") == geometry.coefficient(sides, "mouthSmile") == 0.5

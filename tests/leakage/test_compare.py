@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.config import ScreenCut
 from schemas.outcomes import Reason
 from schemas.portraits import Portrait
 from schemas.records import Key
+from schemas.screening import ScreenCut
 from tasks.leakage.compare import Guard, compare
 
 WIDTH = 512  # so that two drawn vectors are never alike

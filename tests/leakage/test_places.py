@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.config import Adapter, BuildConfig, ScreenMeasure
+from schemas.config import BuildConfig
 from schemas.outcomes import Status
 from schemas.portraits import Portrait
+from schemas.screening import ScreenMeasure
+from schemas.sections import Adapter
 from tasks.dataset.write import publish
 from tasks.engine.errors import ConfigError
 from tasks.engine.store import Store

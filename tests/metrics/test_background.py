@@ -7,7 +7,7 @@ import pytest
 
 from tasks.faces import ANALYZERS
 from tasks.faces.geometry import union_mask
-from tasks.metrics.background import NORMALISERS, background_rmse, normalise
+from tasks.metrics.background import background_rmse
 from tests.photos import photo
 
 
@@ -33,17 +33,3 @@ def test_shapes_must_agree() -> None:
     source = np.zeros((4, 4, 3), np.uint8)
     with pytest.raises(ValueError, match="shapes differ"):
         background_rmse(source, np.zeros((4, 5, 3), np.uint8), np.zeros((4, 4), np.bool_))
-
-
-def test_normalisers() -> None:
-    assert normalise(5.1) == pytest.approx(0.775, abs=5e-4)
-    assert normalise(5.1, "exp10") == pytest.approx(0.600, abs=5e-4)
-    assert normalise(5.1, "linear255") == pytest.approx(0.980, abs=5e-4)
-    for name in NORMALISERS:
-        scores = [normalise(error, name) for error in (0.0, 1.0, 10.0, 100.0, 255.0)]
-        assert scores[0] == 1
-        assert scores == sorted(scores, reverse=True)
-        assert scores[-1] >= 0
-        assert math.isnan(normalise(math.nan, name))
-    with pytest.raises(KeyError):
-        normalise(1.0, "nonsense")

@@ -2,10 +2,13 @@
 
 import pytest
 
+from schemas.config import VerifyCut
 from tasks.engine.images import Picture
 from tasks.faces import ANALYZERS
-from tasks.metrics.change import CHANGED, expression_change
+from tasks.metrics.change import expression_change
 from tests.photos import frame, jpeg, photo, picture, turned
+
+CHANGED = VerifyCut().min_change
 
 
 def shapes(shown: Picture) -> dict[str, float]:
