@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 import schemas
 from schemas.config import BuildConfig
+from schemas.screening import SCREEN_PROFILES
 from schemas.sections import Adapter
 from tasks.engine.errors import ConfigError
 
@@ -98,12 +99,19 @@ def assign(values: dict[str, Any], option: str) -> None:
         place = _place(node, step, option)
         if isinstance(node, dict) and place not in node:
             node[place] = {}
-        if isinstance(node[place], str) and following in Adapter.model_fields:
-            node[place] = {"name": node[place]}
+        if isinstance(node[place], str):
+            node[place] = _spelled_out(node[place], following)
         node = node[place]
         if not isinstance(node, dict | list):
             raise ConfigError(f"--set {option}: '{step}' is a plain value, nothing lies below it", "see --print-config")
     node[_place(node, last, option)] = value
+
+
+def _spelled_out(name: str, following: str) -> Any:
+    """The mapping that a bare name stands for: an adapter, or a profile of screening."""
+    if following in Adapter.model_fields:
+        return {"name": name}
+    return dict(SCREEN_PROFILES[name]) if name in SCREEN_PROFILES else name
 
 
 def _place(node: dict[str, Any] | list[Any], step: str, option: str) -> Any:

@@ -1,8 +1,8 @@
 """The config of screening: what is measured of a photo, which photos pass, and what a profile's name stands for."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from schemas.sections import Adapter, AdapterField, Adapters, Section
 
@@ -14,7 +14,6 @@ class ScreenMeasure(Section):
     identity: AdapterField = Field(default=Adapter(name="sface"), description="Identity model.")
     label_panel: Adapters = Field(default=(), description="Voters that label unlabelled sources (fine answers).")
     check_labels: bool = Field(default=False, description="Whether the label panel also looks at labelled sources.")
-    max_pixels: int = Field(default=50_000_000, ge=10_000, description="Larger pictures are not decoded.")
 
 
 # What `screen.cut: strict` stands for. All numbers are ours.
@@ -110,6 +109,12 @@ def _profile(value: Any) -> Any:
 
 class Screen(Section):
     """Source screening."""
+
+    @model_validator(mode="after")
+    def _checked_labels_were_looked_at(self) -> Self:
+        if self.cut.label_check != "none" and not self.measure.check_labels:
+            raise ValueError("cut.label_check needs measure.check_labels: nobody looks at labelled photos without it")
+        return self
 
     measure: ScreenMeasure = ScreenMeasure()
     cut: Annotated[ScreenCut, BeforeValidator(_profile)] = Field(

@@ -114,7 +114,8 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     # Workers only measure what is screened, so theirs need no guard.
     stages = make_stages(config, pools, kept_out.guard) if kept_out else list(executor.stages.values())
     sources = order(config.seed, (source for pool in pools.values() for source in pool.list()))
-    identity = fingerprint(config.seed, [POOLS.identity(spec.name, spec.params) for spec in config.pools])
+    # With the roots: a pool that lies elsewhere holds other photos, and so is planned anew.
+    identity = fingerprint(config.seed, [spec.model_dump() for spec in config.pools])
     folder = f"runs/{config.name}/plan-{identity[:16]}"
     shards = plan(executor.store, folder, sources, config.shard_size, config.limit, extend=extend)
     executor = Executor(executor.store, stages, shards, executor.context)

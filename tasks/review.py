@@ -43,7 +43,10 @@ class Review(Stage[Finalist, Opinion]):
                 kept += 1
                 yield item.key, Kept(_ground_truth(item.row, opinion), opinion.note)
             else:
-                yield item.key, Rejected(Reason.NOT_CHOSEN, f"rank {item.row.rank}; {opinion.mode} review took another")
+                yield (
+                    item.key,
+                    Rejected(Reason.NOT_CHOSEN, f"rank {item.row.rank}; {opinion.mode} review did not choose it"),
+                )
 
 
 def _ground_truth(finalist: Finalist, opinion: Opinion) -> GroundTruth:

@@ -278,7 +278,12 @@ _BASE: Final = {
     "shard_size": 3,
     "max_failed": 1.0,
     "screen": {
-        "measure": {"faces": "fake", "identity": "fake", "label_panel": [{"name": "fake", "params": {"name": "l"}}]},
+        "measure": {
+            "faces": "fake",
+            "identity": "fake",
+            "label_panel": [{"name": "fake", "params": {"name": "l"}}],
+            "check_labels": True,
+        },
         "cut": {"min_inter_eye_px": 8, "min_sharpness": 20},
     },
     "generate": {"measure": {"editor": "fake"}},

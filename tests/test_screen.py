@@ -61,3 +61,15 @@ def test_a_profile_is_a_name_for_numbers() -> None:
     assert lenient.min_inter_eye_px < default.min_inter_eye_px < strict.min_inter_eye_px
     with pytest.raises(ConfigError, match="lenient, default, strict"):
         load_config("demo", None, ["screen.cut=nice"])
+
+
+def test_a_profile_can_be_refined() -> None:
+    cut = load_config("demo", None, ["screen.cut=strict", "screen.cut.max_yaw=30"]).screen.cut
+    assert cut.max_yaw == 30
+    assert cut.max_pitch == load_config("demo", None, ["screen.cut=strict"]).screen.cut.max_pitch
+
+
+def test_a_check_that_nobody_looked_for_is_refused() -> None:
+    with pytest.raises(ConfigError, match="check_labels"):
+        load_config("demo", None, ["screen.cut.label_check=polarity"])
+    assert load_config("demo", None, ["screen.measure.check_labels=true", "screen.cut.label_check=polarity"])

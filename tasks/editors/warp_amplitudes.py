@@ -2,11 +2,11 @@
 
 Unit: the person's outer-eye distance (about 90 mm). y points down, so a drop is positive and a raise negative.
 
-Provenance: set by hand while looking at photos, then tuned with a (1+1) evolution strategy against the embedded
-voters (two small expression CNNs) on 21 crops, and blended back towards the hand-set values where the tuned ones
-looked wrong. Afterwards, by eye and by the same voters: pressed lips for anger, a wider mouth for disgust, and for
-neutral a little more of everything that ends a smile. So no pass rate of those voters says anything about the
-quality of this editor.
+Provenance: set by hand while looking at photos, then tuned with a (1+1) evolution strategy against the probabilities
+of two small expression networks, one of them the `fer` voter, on 21 crops, and blended back towards the hand-set
+values where the tuned ones looked wrong. Afterwards, by eye and by the embedded voters: pressed lips for anger, a
+wider mouth for disgust, and for neutral a little more of everything that ends a smile. So no pass rate of those
+voters says anything about the quality of this editor.
 """
 
 from dataclasses import dataclass

@@ -47,7 +47,8 @@ class ImageStore:
         """Store RGB (H, W, 3) uint8 pixels; equal pixels are stored once."""
         data = encode_png(pixels)
         digest = sha256(data)
-        if not self._store.exists(self.path(digest)):
+        # A torn file (power cut) has another size: it is written anew.
+        if self._store.size(self.path(digest)) != len(data):
             self._store.write(self.path(digest), data, durable=False)
         pixels = pixels.copy()
         pixels.setflags(write=False)
@@ -61,9 +62,10 @@ class ImageStore:
         """
         data = self._store.read(self.path(digest))
         if data is None or sha256(data) != digest:
-            what = "is gone from" if data is None else "is damaged in"
+            what, hint = ("is gone", "delete") if data is None else ("is damaged", "delete it and")
             raise WorkspaceError(
-                f"picture {digest[:12]} {what} {self._store.root}", "delete the folder 'stages' there and build again"
+                f"the picture {self._store.path(self.path(digest))} {what}",
+                f"{hint} the folder {self._store.path('stages')}, and build again",
             )
         return data
 
@@ -91,9 +93,12 @@ class ImageStore:
     def recall_edit(self, request: str) -> tuple[Picture, tuple[int, int]] | None:
         """The picture an edit came out as, and its raw size, or None if it must be made (again)."""
         note = (self._store.read(f"edits/{request[:2]}/{request}") or b"").decode().split()
-        if len(note) != 3 or not self._store.exists(self.path(note[0])):
+        try:
+            digest, height, width = note
+            return self.get(digest), (int(height), int(width))
+        except (ValueError, WorkspaceError):
+            # No note or no whole picture: a kill or a power cut came between. The edit is made again.
             return None
-        return self.get(note[0]), (int(note[1]), int(note[2]))
 
     def _keep(self, picture: Picture) -> Picture:
         with self._lock:

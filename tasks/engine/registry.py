@@ -87,7 +87,7 @@ class Registry(Generic[T]):
             "kind": self.kind,
             "name": name,
             "version": adapter.version,
-            "params": self.parse(name, params).model_dump(mode="json"),
+            "params": self.parse(name, params).model_dump(mode="json", exclude=set(adapter.local)),
             "weights": {weight: weights.sha256_of(weight) for weight in adapter.weights},
         }
 

@@ -81,6 +81,14 @@ class Store:
     def exists(self, name: str) -> bool:
         return self.path(name).exists()
 
+    def size(self, name: str) -> int | None:
+        """Bytes of a file, or None where there is none."""
+        with disk(self.path(name)):
+            try:
+                return self.path(name).stat().st_size
+            except FileNotFoundError:
+                return None
+
     def read(self, name: str) -> bytes | None:
         """A file's bytes, or None where there is none."""
         with disk(self.path(name)):

@@ -171,12 +171,17 @@ class DfewPool(Adapter):
             raise ConfigError(f"pool '{params.pool}': no clip has a vote share of {least:g}", "lower min_vote_share")
         return kept
 
+    def _stamp(self, filed: Filed) -> str:
+        params = self.params
+        path = Path(params.root) / unescape(filed.path)
+        return stamp(path, params.margin, params.max_frames, params.faces.model_dump_json())
+
     def _source(self, name: str, row: Labelled, medium: str, filed: Filed | None) -> Source:
         params = self.params
         return Source(
             key=Key(params.pool, f"{name}@{params.frame}"),
             path=filed.path if filed else f"Clip/{medium}/{name}{'.mp4' if medium == 'original' else ''}",
-            stamp=stamp(Path(params.root) / unescape(filed.path)) if filed else "",
+            stamp=self._stamp(filed) if filed else "",
             label=row.label,
             label_confidence=row.confidence,
             split=row.split,

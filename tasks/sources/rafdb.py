@@ -155,6 +155,6 @@ class RafdbPool(Adapter):
 
     def _stamp(self, root: Path, name: str, filed: Filed) -> str:
         """Of the photo and, for originals, of the box it is cut by."""
-        own = stamp(root / unescape(filed.path))
+        own = stamp(root / unescape(filed.path), self.params.margin)
         box = (self._boxes or {}).get(name) or self._points.get(name)
         return f"{own} {stamp(root / box)}" if box and self.params.version == "original" else own

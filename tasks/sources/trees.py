@@ -173,17 +173,21 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     return (*((1, int(part), part) if place % 2 else (0, 0, part) for place, part in enumerate(parts)), (2, 0, name))
 
 
-def stamp(path: Path) -> str:
+def stamp(path: Path, *choices: object) -> str:
     """Size and time of a file or folder, so that a replaced one is seen; "" where there is none.
 
     A folder of frames has the time at which a frame was added, removed or renamed, which is what unpacking does;
     asking each of a million frames would make listing slow.
+
+    Args:
+        path: The file or folder.
+        choices: What else decides the pixels that loading gives (a crop's margin), so that a changed one is seen too.
     """
     try:
         status = path.stat()
     except (OSError, ValueError):
         return ""
-    return f"{status.st_size}-{status.st_mtime_ns}"
+    return " ".join([f"{status.st_size}-{status.st_mtime_ns}", *map(str, choices)])
 
 
 def cut_around(pixels: NDArray[np.uint8], box: NDArray[np.float32], scale: float) -> NDArray[np.uint8]:

@@ -113,8 +113,13 @@ def test_identity_moves_with_every_parameter_and_the_version(adapter: Name, monk
     here(adapter)
     registry, name = adapter
     before = registry.identity(name, needed(adapter))
-    params = registry.adapter_class(name).Params.model_fields
+    local = registry.adapter_class(name).local
+    params = {
+        field: info for field, info in registry.adapter_class(name).Params.model_fields.items() if field not in local
+    }
     assert before["params"].keys() == params.keys(), "defaults are spelled out, so that a changed default shows"
+    for field in local:
+        assert registry.identity(name, needed(adapter) | {field: "elsewhere"}) == before, field
     for field, info in params.items():
         moved = registry.identity(name, needed(adapter) | {field: another(registry, name, field, info)})
         assert moved != before, field

@@ -171,7 +171,7 @@ ALTERATIONS = {
     "no stage": Alteration("end", put(stage="lunch"), NOT_CHOSEN),
     "no status": Alteration("end", put(status="lost"), NOT_CHOSEN),
     "waiting for ever": Alteration("end", put(status="waiting"), NOT_CHOSEN),
-    "rank in a review": Alteration("review", put(evidence="rank 7; auto review took another"), NOT_CHOSEN),
+    "rank in a review": Alteration("review", put(evidence="rank 7; auto review did not choose it"), NOT_CHOSEN),
     "licence of a rejected row": Alteration("source", put(licence="CC0"), TOP_K),
     "instruction of a rejected row": Alteration("instruction", put(instruction=""), TOP_K),
     "no picture": Alteration("image", put(image=None, image_sha256=""), TOP_K),
@@ -392,7 +392,7 @@ def test_a_ground_truth_that_the_board_would_not_take_is_found(copy: Altered) ->
     fidelity = Fidelity(identity=won["identity"], background_rmse=won["background_rmse"])
     won |= {"target_expression": won["target"], "rank": 2, "score": fused(fidelity, cut)}
     won["seed"] = seed_of(1, list(Key(won["pool"], won["source_id"], won["target"], won["editor"], won["attempt"])))
-    lost["evidence"] = "rank 1; auto review took another"
+    lost["evidence"] = "rank 1; auto review did not choose it"
     polarity = won["votes"][0]["polarity"]
     won["verdict"] = f"{polarity} 2; 2 of 2 answered; needs more than 1"
     copy.change(DATA, lambda rows: rows.__setitem__(0, won), "rows")

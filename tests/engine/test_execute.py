@@ -339,5 +339,7 @@ def test_a_changed_file_is_measured_again_alone(tmp_path: Path, world: fakes.Wor
     assert second.counts["edit"] == (6 if repainted else 0)
     edited = {about.split(":")[0] for role, about in second.asked if role == "edit"}
     assert edited == ({str(int(id_))} if repainted else set())
-    assert not repeated(first, second) - {("load", id_)} - {work for work in second.asked if work[0] == "edit"}
+    labelling = {work for work in second.asked if work[0] == "vote" and work[1].endswith(":fine-l")}
+    edits = {work for work in second.asked if work[0] == "edit"}
+    assert not repeated(first, second) - {("load", id_)} - labelling - edits
     assert not build(tmp_path, config()).asked
