@@ -23,7 +23,7 @@ from tasks.engine import weights
 from tasks.engine.dossier import Life, SourceLife, lives
 from tasks.engine.errors import ConfigError
 from tasks.engine.stage import Failed
-from tasks.pipeline import Run, open_run
+from tasks.pipeline import Run, narrowed, open_run
 from tasks.report.funnel import funnel, funnel_table
 from tasks.results import Result, finish_if_done, saved_config
 
@@ -127,7 +127,7 @@ def opened(workspace: Path, name: str | None, sets: Sequence[str] = ()) -> Run:
 def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_json: bool) -> None:
     """Per stage: shards done and due, and the funnel so far."""
     run = opened(workspace, name, sets)
-    rows = funnel(run.executor.order, run.executor.commits())
+    rows = funnel(run.executor.order, narrowed(run, run.executor.commits()))
     if as_json:
         print_json({"run": run.config.name, "funnel": [asdict(row) for row in rows]})
         return

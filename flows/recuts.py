@@ -10,6 +10,7 @@ from rich.text import Text
 from flows.console import OUT, opened, print_json
 from tasks.engine.errors import ConfigError
 from tasks.engine.recut import compare
+from tasks.pipeline import narrowed
 
 
 def show_recut(workspace: Path, name: str | None, sets: Sequence[str], *, as_json: bool) -> None:
@@ -19,7 +20,10 @@ def show_recut(workspace: Path, name: str | None, sets: Sequence[str], *, as_jso
             raise ConfigError(f"--set {option} is not a threshold", "give stage.cut.name=value; use build for others")
     if not sets:
         raise ConfigError("nothing to recut", "give at least one --set stage.cut.name=value")
-    found = compare(opened(workspace, name).executor, opened(workspace, name, sets).executor)
+    old, new = opened(workspace, name), opened(workspace, name, sets)
+    narrowed(old, old.executor.commits())
+    del new.executor.shards[len(old.executor.shards) :]
+    found = compare(old.executor, new.executor)
     if as_json:
         print_json(
             {

@@ -178,7 +178,7 @@ def build(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
         ]
         for job, commits in mapper(jobs) if jobs else ():
             done[executor.shards.index(job.shard)] = commits
-    del executor.shards[end:], done[end:]
+    done = narrowed(run, done[:end])
     for name in CANDIDATES:
         _check_failures(run, name, done)
     if any("publish" not in commits for commits in done):
@@ -203,9 +203,27 @@ def _screened(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
     return done
 
 
+def narrowed(run: Run, done: list[dict[str, Commit]]) -> list[dict[str, Commit]]:
+    """Leave out the shards behind the first ones that meet the target, and their commits; all stay without a target.
+
+    Args:
+        run: The run; its executor's shards are cut.
+        done: The commits of its shards, or of the first ones if the others are not wanted.
+
+    Returns:
+        The commits that hold for the shards that stay.
+    """
+    end = next((place for place in range(1, len(done) + 1) if _enough(run, done[:place])), len(done))
+    if end == len(run.executor.shards):
+        return done
+    del run.executor.shards[end:]
+    return run.executor.commits()
+
+
 def _enough(run: Run, done: Sequence[dict[str, Commit]]) -> bool:
+    """Whether the sources of these shards meet the target; False without one, or where a shard is not done."""
     cut = run.config.publish.cut
-    if cut.target is None:
+    if cut.target is None or any("instruct" not in commits for commits in done):
         return False
     kept = sum(commits["instruct"].statuses.get(Status.KEPT, 0) for commits in done)
     return kept >= math.ceil(cut.target * cut.margin)

@@ -56,7 +56,6 @@ def test_sources_beyond_a_target_change_nothing(tmp_path: Path) -> None:
         (("shard_size=10",), 4),
     ):
         longer = build(tmp_path / "".join(options), config(*options, *TARGET, sources=40), threads)
-        assert len(longer.done) > 3
         assert longer.tree() == tree
     assert build(tmp_path / "short", config("limit=30", "workers=9", *TARGET, sources=40)).tree() == tree
     # What the target does not need is not computed either.

@@ -8,6 +8,7 @@ import pytest
 
 from schemas.outcomes import FailureKind, Status
 from tasks.engine.errors import ItemFailed, TooManyFailures
+from tasks.pipeline import narrowed, open_run
 from tests import fakes
 from tests.fakes import Built, build, config
 
@@ -343,3 +344,13 @@ def test_a_changed_file_is_measured_again_alone(tmp_path: Path, world: fakes.Wor
     edits = {work for work in second.asked if work[0] == "edit"}
     assert not repeated(first, second) - {("load", id_)} - labelling - edits
     assert not build(tmp_path, config()).asked
+
+
+def test_a_met_target_leaves_nothing_due(tmp_path: Path) -> None:
+    first = build(tmp_path, config("publish.cut.target=3", sources=40))
+    run = open_run(tmp_path, first.run.config, extend=False)
+    planned = len(run.executor.shards)
+    done = narrowed(run, run.executor.commits())
+    assert len(run.executor.shards) == len(done) < planned
+    assert all(set(commits) == set(run.executor.order) for commits in done)
+    assert done == first.done
