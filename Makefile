@@ -10,7 +10,7 @@ demo: $(VENV)/base  ## Build a small real data set from photos inside installed 
 	$(BIN)/fedbench demo --workspace $(WORKSPACE)
 
 test: $(VENV)/dev  ## Run the tests (minutes)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 test-slow: $(VENV)/dev  ## Run the tests that take long: kills, servers, big folders
 	$(BIN)/python -m pytest -m slow

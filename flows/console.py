@@ -22,6 +22,7 @@ from tasks.dataset.verify import verified_words, verify
 from tasks.engine import weights
 from tasks.engine.dossier import Life, SourceLife, lives
 from tasks.engine.errors import ConfigError
+from tasks.engine.recut import recalled
 from tasks.engine.stage import Failed
 from tasks.pipeline import Run, narrowed, open_run
 from tasks.report.funnel import funnel, funnel_table
@@ -129,14 +130,21 @@ def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_js
     run = opened(workspace, name, sets)
     rows = funnel(run.executor.order, narrowed(run, run.executor.commits()))
     if as_json:
-        print_json({"run": run.config.name, "funnel": [asdict(row) for row in rows]})
+        reuse = {
+            stage: {"measured": known, "due": missing} for stage, (known, missing) in recalled(run.executor).items()
+        }
+        print_json({"run": run.config.name, "funnel": [asdict(row) for row in rows], "rows": reuse})
         return
     OUT.print(funnel_table(rows))
     due = [row.stage for row in rows if not row.complete]
     if not run.executor.shards:
         OUT.print("No source is planned yet: everything is due.")
     elif due:
-        OUT.print(f"Due: {', '.join(due)}. `fedbench build` reuses the rest, and every measured row of these.")
+        OUT.print(f"Due: {', '.join(due)}. The rest is reused; of these stages:")
+        for stage, (known, missing) in recalled(run.executor).items():
+            if stage in due:
+                OUT.print(f"  {stage:<9} {known} rows are measured already, {missing} need their model")
+        OUT.print("Rows that models have yet to let pass come on top.")
     else:
         OUT.print("Everything is done.")
 

@@ -13,6 +13,7 @@ from schemas.config import BuildConfig
 from schemas.screening import SCREEN_PROFILES
 from schemas.sections import Adapter
 from tasks.engine.errors import ConfigError
+from tasks.sources import POOLS
 
 PRESETS: Final = Path(schemas.__file__).parent / "presets"
 
@@ -37,7 +38,17 @@ def load_config(preset: str | None = None, file: Path | None = None, sets: Seque
         values = merge(values, read_yaml(file))
     for option in sets:
         assign(values, option)
-    return validate(values)
+    return anchored(validate(values))
+
+
+def anchored(config: BuildConfig) -> BuildConfig:
+    """The config with the paths of its pools made absolute, so that it means the same wherever it is read again."""
+    pools = []
+    for pool in config.pools:
+        local = POOLS.adapter_class(pool.name).local
+        paths = {name: str(Path(value).absolute()) for name, value in pool.params.items() if name in local and value}
+        pools.append(pool.model_copy(update={"params": pool.params | paths}))
+    return config.model_copy(update={"pools": tuple(pools)})
 
 
 def validate(values: Any) -> BuildConfig:

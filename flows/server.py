@@ -1,9 +1,12 @@
 """Which Prefect server a build would talk to, and whether it answers."""
 
+import os
+import signal
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from tasks.engine.errors import WorkspaceError
 
@@ -35,10 +38,37 @@ def reached() -> Iterator[None]:
     if url and (why := trouble(url)):
         raise WorkspaceError(f"no Prefect server answers at {url}: {why}", "start it, or unset PREFECT_API_URL")
     try:
-        yield
+        with _leaving_at_once():
+            yield
     except RuntimeError as error:
         if "ephemeral" not in str(error):
             raise
         raise WorkspaceError(
             "Prefect's temporary server did not come up in time", "run again, or start one: prefect server start"
         ) from None
+
+
+@contextmanager
+def _leaving_at_once() -> Iterator[None]:
+    """Within it Ctrl-C and SIGTERM end the process at once, and the temporary server with it.
+
+    Prefect would wait minutes for a server that the same Ctrl-C has ended. Nothing needs tidying: whatever was
+    published stays, and the next build does the rest.
+    """
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        # Straight to the descriptor: a handler may have interrupted whoever holds the stream.
+        os.write(2, b"\nfedbench: stopped; run the same command again to go on\n")
+        for server in SubprocessASGIServer._instances.values():
+            if server.server_process is not None:
+                server.server_process.terminate()
+        os._exit(128 + number)
+
+    from prefect.server.api.server import SubprocessASGIServer
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

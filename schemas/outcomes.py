@@ -44,6 +44,7 @@ class Reason(StrEnum):
     BACKGROUND_CHANGED = "background_changed"
     BELOW_TOP_K = "below_top_k"
     NOT_CHOSEN = "not_chosen"
+    NO_DIFFERENCE = "no_difference"
     NOT_SELECTED = "not_selected"
     BEYOND_PREFIX = "beyond_prefix"
 

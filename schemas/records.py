@@ -100,7 +100,7 @@ class SourceFacts(Record):
         faces: How many were found.
         second_face: Size of the second face over the first, sqrt of the areas, 0..1.
         inter_eye: Pixels, corrected for yaw.
-        yaw, pitch: Degrees.
+        yaw, pitch, roll: Degrees.
         sharpness: Laplacian variance of the face crop of fixed size.
         overexposed, underexposed: Shares of face pixels, 0..1.
         embedding: (D,) float32 little-endian bytes of length-1 identity vector; never published.
@@ -123,6 +123,7 @@ class SourceFacts(Record):
     inter_eye: float | None = None
     yaw: float | None = None
     pitch: float | None = None
+    roll: float | None = None
     sharpness: float | None = None
     overexposed: float | None = None
     underexposed: float | None = None

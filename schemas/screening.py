@@ -23,6 +23,7 @@ SCREEN_PROFILES: dict[str, dict[str, float]] = {
         "min_inter_eye_px": 30,
         "max_yaw": 45,
         "max_pitch": 35,
+        "max_roll": 60,
         "min_sharpness": 30,
         "max_overexposed": 0.3,
         "max_underexposed": 0.3,
@@ -34,6 +35,7 @@ SCREEN_PROFILES: dict[str, dict[str, float]] = {
         "min_inter_eye_px": 70,
         "max_yaw": 20,
         "max_pitch": 15,
+        "max_roll": 25,
         "min_sharpness": 100,
         "max_overexposed": 0.1,
         "max_underexposed": 0.1,
@@ -49,6 +51,7 @@ class ScreenCut(Section):
     min_inter_eye_px: float = Field(default=40, ge=0, description="Pixels between the eyes, corrected for yaw.")
     max_yaw: float = Field(default=35, ge=0, le=180, description="Degrees.")
     max_pitch: float = Field(default=25, ge=0, le=180, description="Degrees.")
+    max_roll: float = Field(default=45, ge=0, le=180, description="Degrees; a photo on its side or head is beyond.")
     min_sharpness: float = Field(default=50, ge=0, description="Laplacian variance of the face crop.")
     max_overexposed: float = Field(default=0.2, ge=0, le=1, description="Share of face pixels.")
     max_underexposed: float = Field(default=0.2, ge=0, le=1, description="Share of face pixels.")

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from schemas.config import DescriberMeasure
+from schemas.outcomes import Reason
 from schemas.records import DenseText, GroundTruth, Key, Triplet
 from tasks.describers import DESCRIBERS
 from tasks.engine.errors import ItemFailed
-from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Stage
+from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Stage
 
 # No model of another family can read a text offline; a row never claims a check that nobody made.
 NOT_CHECKED = "not_checked"
@@ -38,6 +39,10 @@ class Instruct(Stage[GroundTruth, DenseText]):
     def cut(self, items: Sequence[Item[GroundTruth, DenseText]]) -> Iterator[tuple[Key, Outcome]]:
         for item in items:
             row = item.row
+            if not item.measurement.text:
+                words = "nothing that can be told moved between source and ground truth"
+                yield item.key, Rejected(Reason.NO_DIFFERENCE, words)
+                continue
             yield (
                 item.key,
                 Kept(

@@ -4,6 +4,7 @@ Nothing here knows an orchestrator: `build` is given a way to map jobs over shar
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -118,6 +119,9 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     identity = fingerprint(config.seed, [spec.model_dump() for spec in config.pools])
     folder = f"runs/{config.name}/plan-{identity[:16]}"
     shards = plan(executor.store, folder, sources, config.shard_size, config.limit, extend=extend)
+    path, values = f"runs/{config.name}/config.json", config.model_dump(mode="json")
+    if extend and executor.store.read_json(path) != values:
+        executor.store.write_json(path, values)
     executor = Executor(executor.store, stages, shards, executor.context)
     return Run(config, executor.store, images, executor, kept_out)
 
@@ -235,7 +239,13 @@ def _check_failures(run: Run, name: str, done: Sequence[dict[str, Commit]]) -> N
     failed = sum(commits[name].statuses.get(Status.FAILED, 0) for commits in done)
     failed -= sum(commits[name].reasons.get(FailureKind.REFUSED, 0) for commits in done)
     if failed > max(1, run.config.max_failed * owed):
+        kinds = Counter[str]()
+        for commits in done:
+            kinds.update({kind: count for kind, count in commits[name].reasons.items() if kind in list(FailureKind)})
+        told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(3))
+        crashes = run.store.path("crashes.log")
         raise TooManyFailures(
-            f"stage '{name}' failed on {failed} of {owed} rows, more than max_failed={run.config.max_failed:g} allows",
-            f"see `fedbench status` and {run.store.root}/crashes.log",
+            f"stage '{name}' failed on {failed} of {owed} rows ({told}), "
+            f"more than max_failed={run.config.max_failed:g} allows",
+            f"see `fedbench status` and `fedbench explain`{f' and {crashes}' if crashes.exists() else ''}",
         )

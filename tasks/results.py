@@ -41,7 +41,6 @@ def finish(run: Run, done: Sequence[dict[str, Commit]]) -> Result:
     report = run.store.path(f"{folder}/index.html")
     if published.written or not report.exists():
         report = write_report(run, done, folder)
-    run.store.write_json(f"{run.folder}/config.json", run.config.model_dump(mode="json"))
     return Result(
         dataset=published.folder,
         triplets=published.triplets,

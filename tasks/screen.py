@@ -29,7 +29,7 @@ class Screen(Stage[Source, SourceFacts]):
     """Never rejects an expression, an open mouth or closed eyes."""
 
     name = "screen"
-    version = 2
+    version = 3
     scope = Scope.RUN
     measurement = SourceFacts
     output = Photo
@@ -93,6 +93,7 @@ class Screen(Stage[Source, SourceFacts]):
             "inter_eye": inter_eye_distance(faces[0]),
             "yaw": faces[0].yaw,
             "pitch": faces[0].pitch,
+            "roll": faces[0].roll,
             "sharpness": sharpness(picture.pixels, faces[0]),
             "overexposed": over,
             "underexposed": under,
@@ -157,6 +158,7 @@ def unfit(row: Source, facts: SourceFacts, cut: ScreenCut) -> Rejected | None:
         (Reason.FACE_TOO_SMALL, "inter-eye px", facts.inter_eye, cut.min_inter_eye_px, None),
         (Reason.POSE, "yaw", abs(facts.yaw or 0), None, cut.max_yaw),
         (Reason.POSE, "pitch", abs(facts.pitch or 0), None, cut.max_pitch),
+        (Reason.POSE, "roll", abs(facts.roll or 0), None, cut.max_roll),
         (Reason.BLURRED, "sharpness", facts.sharpness, cut.min_sharpness, None),
         (Reason.EXPOSURE, "over-exposed share", facts.overexposed, None, cut.max_overexposed),
         (Reason.EXPOSURE, "under-exposed share", facts.underexposed, None, cut.max_underexposed),
@@ -228,7 +230,7 @@ class Admitted:
             if bits[nearest] <= self._cut.near_duplicate_bits:
                 return Rejected(
                     Reason.NEAR_DUPLICATE,
-                    f"{bits[nearest]} of 64 hash bits from {self._keys[nearest]}, "
+                    f"{bits[nearest]} of 64 hash bits differ from {self._keys[nearest]}, "
                     f"needs more than {self._cut.near_duplicate_bits}",
                 )
         return None

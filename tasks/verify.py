@@ -77,7 +77,8 @@ def verdict(candidate: Candidate, ballots: Ballots, cut: VerifyCut) -> Outcome:
     if polarity is not POLARITY[target]:
         return Rejected(Reason.WRONG_POLARITY, f"{words}; {target} is {POLARITY[target]}")
     if ballots.change is None or ballots.change < cut.min_change:
-        return Rejected(Reason.UNCHANGED_EXPRESSION, f"change {ballots.change}, needs {cut.min_change:g}")
+        change = "unknown" if ballots.change is None else f"{ballots.change:.3f}"
+        return Rejected(Reason.UNCHANGED_EXPRESSION, f"change {change}, needs {cut.min_change:g}")
     fine = [vote.expression for vote in valid if vote.expression is not None]
     if fine and fine.count(target) / len(fine) < cut.fine_agreement:
         return Rejected(Reason.WRONG_EXPRESSION, f"{fine.count(target)} of {len(fine)} fine votes name {target}")

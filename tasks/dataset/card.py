@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import jinja2
 
+from tasks.engine.fingerprint import fingerprint
+
 TEMPLATES: Final = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent), undefined=jinja2.StrictUndefined, trim_blocks=True
 )
@@ -12,9 +14,9 @@ TEMPLATES: Final = jinja2.Environment(
 
 def render_card(manifest: dict[str, Any]) -> str:
     """A data set's README."""
-    return TEMPLATES.get_template("card.md.j2").render(manifest=manifest)
+    return TEMPLATES.get_template("card.md.j2").render(manifest=manifest, digest=fingerprint(manifest)[:16])
 
 
 def render_pack_card(manifest: dict[str, Any]) -> str:
     """A pack's README, with the gate that the hub shows to applicants."""
-    return TEMPLATES.get_template("pack.md.j2").render(manifest=manifest)
+    return TEMPLATES.get_template("pack.md.j2").render(manifest=manifest, digest=fingerprint(manifest)[:16])

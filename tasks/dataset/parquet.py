@@ -14,7 +14,7 @@ from tasks.engine.store import arrow_schema, arrow_type, disk
 
 ROWS_PER_GROUP: Final = 100
 BYTES_PER_GROUP: Final = 100 * 2**20
-BYTES_PER_FILE: Final = 400 * 2**20
+BYTES_PER_FILE: Final = 128 * 2**20
 _IMAGE: Final = arrow_type(ImageCell)
 _VALUES: Final = {pa.string(): "string", pa.int64(): "int64", pa.float64(): "float64", pa.bool_(): "bool"}
 
@@ -57,7 +57,9 @@ def _compression(schema: pa.Schema) -> dict[str, str]:
 
 
 class RowWriter:
-    """Writes rows of one type into as many files as they need; memory holds one row group.
+    """Writes rows of one type into as many files as they need; memory holds one file.
+
+    Files are made in memory and written by Python: Arrow aborts the process where a full disk stops its own write.
 
     Args:
         folder: Where the files go; made if it is not there.
@@ -74,6 +76,7 @@ class RowWriter:
         self._bytes = 0
         self._file_bytes = 0
         self._writer: pq.ParquetWriter | None = None
+        self._sink = pa.BufferOutputStream()
         self._files: list[tuple[Path, int]] = []
         with disk(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -83,24 +86,23 @@ class RowWriter:
         plain = row.model_dump(exclude=self._without)
         size = sum(len(value["bytes"]) for value in plain.values() if isinstance(value, dict) and "bytes" in value)
         if self._rows and (len(self._rows) >= ROWS_PER_GROUP or self._bytes + size > BYTES_PER_GROUP):
-            with disk(self._folder):
-                self._flush()
+            self._flush()
         self._rows.append(plain)
         self._bytes += size
 
     def _flush(self) -> None:
         if self._writer is None or self._file_bytes + self._bytes > BYTES_PER_FILE:
             self._close_file()
-            path = self._folder / f"open-{len(self._files):05d}.parquet"
+            self._sink = pa.BufferOutputStream()
             self._writer = pq.ParquetWriter(
-                path,
+                self._sink,
                 self._schema,
                 compression=self._compression,
                 use_dictionary=False,
                 write_page_index=True,
                 use_content_defined_chunking=True,
             )
-            self._files.append((path, 0))
+            self._files.append((self._folder / f"open-{len(self._files):05d}.parquet", 0))
             self._file_bytes = 0
         if self._rows:  # `datasets` cannot read a row group of no rows
             table = pa.Table.from_pylist(self._rows, schema=self._schema)
@@ -114,6 +116,9 @@ class RowWriter:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+            path, _ = self._files[-1]
+            with disk(path):
+                path.write_bytes(memoryview(self._sink.getvalue()))
 
     def close(self, split: str) -> dict[str, int]:
         """Finish, and name the files `<split>-00000-of-0000N.parquet`; an empty split has one, for its columns.

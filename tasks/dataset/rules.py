@@ -41,6 +41,7 @@ REASONS: Final[dict[str, frozenset[Reason]]] = {
         }
     ),
     "review": frozenset({Reason.NOT_CHOSEN}),
+    "instruct": frozenset({Reason.NO_DIFFERENCE}),
     "publish": frozenset({Reason.NOT_SELECTED, Reason.BEYOND_PREFIX}),
 }
 # Hostile files may say anything: of a name or a finding, so much is shown.

@@ -44,16 +44,23 @@ def publish(run: Run, done: Sequence[dict[str, Commit]]) -> Published:
         config.edition,
     )
     manifest_name = f"{name}/manifest.json"
-    record, manifest = store.read_json(record_name), store.read(manifest_name)
-    if record and manifest and record == {"fingerprint": wanted, "manifest_sha256": sha256(manifest)}:
-        said = json.loads(manifest)
-        if all(store.exists(f"{name}/{file}") for file in (*said["files"], *TEXTS)):
-            return Published(store.path(name), said["triplets"], written=False)
+    if (record := store.read_json(record_name)) and record == _record(run, wanted):
+        manifest = json.loads(store.read(manifest_name) or b"{}")
+        return Published(store.path(name), manifest["triplets"], written=False)
     triplets = _write(run, done, store.path(name))
-    manifest = store.read(manifest_name)
-    assert manifest is not None
-    store.write_json(record_name, {"fingerprint": wanted, "manifest_sha256": sha256(manifest)})
+    store.write_json(record_name, _record(run, wanted))
     return Published(store.path(name), triplets, written=True)
+
+
+def _record(run: Run, wanted: str) -> dict[str, Any]:
+    """What lies there and from which decisions: sizes of all files, and the manifest's hash. Cheap to take again."""
+    folder = run.store.path(f"datasets/{run.config.name}/{run.config.edition}")
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".git"))
+    return {
+        "fingerprint": wanted,
+        "manifest_sha256": sha256(run.store.read(str((folder / "manifest.json").relative_to(run.store.root))) or b""),
+        "sizes": {path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
+    }
 
 
 def _write(run: Run, done: Sequence[dict[str, Commit]], folder: Path) -> int:

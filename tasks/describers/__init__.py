@@ -14,7 +14,10 @@ class Describer(Protocol):
         ...
 
     def instruct(self, source: Picture, ground_truth: Picture) -> str:
-        """A dense instruction: what must move from `source` to `ground_truth`, and what must stay."""
+        """A dense instruction: what must move from `source` to `ground_truth`, and what must stay.
+
+        Empty where the two faces do not differ by anything that can be told.
+        """
         ...
 
 

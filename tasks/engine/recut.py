@@ -50,6 +50,21 @@ def recut(executor: Executor) -> list[Recut]:
     return results
 
 
+def recalled(executor: Executor) -> dict[str, tuple[int, int]]:
+    """By stage: how many owed rows are measured already, and how many a model has yet to measure.
+
+    Rows behind an unmeasured one are not owed yet, and so not counted.
+    """
+    results = recut(executor)
+    return {
+        name: (
+            sum(len(result.outcomes[name]) for result in results),
+            sum(len(result.unmeasured[name]) for result in results),
+        )
+        for name in executor.order
+    }
+
+
 def _decide(
     executor: Executor,
     name: str,

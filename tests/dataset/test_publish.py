@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from schemas.outcomes import Abstention, FailureKind
 from schemas.published import ImageCell, RejectedRow
 from schemas.records import Key, Triplet
 from tasks.dataset import parquet
+from tasks.dataset.card import render_card
 from tasks.dataset.parquet import RowWriter, read_rows
 from tasks.dataset.verify import verify
 from tasks.dataset.write import publish
@@ -521,3 +523,22 @@ def test_the_prefix_is_the_smallest_and_more_sources_leave_it(
 def test_without_a_target_everything_is_inside() -> None:
     items = triplets([(Expression.HAPPY, [0, 1]), (Expression.SAD, [2])])
     assert prefix(items, PublishCut()) == 3
+
+
+def test_two_data_sets_are_two_in_one_cache(own: Built, tmp_path: Path) -> None:
+    """`datasets` names its cache by the folder's name and the card's `configs` alone: those must tell sets apart."""
+    other = tmp_path / own.folder.name
+    shutil.copytree(own.folder, other)
+    own_card, other_card = ((folder / "README.md").read_text() for folder in (own.folder, other))
+    configs = yaml.safe_load(own_card.split("---")[1])["configs"]
+    assert own_card == other_card
+    manifest = json.loads((other / "manifest.json").read_bytes())
+    changed = render_card(manifest | {"rows_sha256": "0" * 64})
+    assert yaml.safe_load(changed.split("---")[1])["configs"] != configs
+    (other / "README.md").write_text(changed)
+    part = next((other / "data").iterdir())
+    pq.write_table(pq.read_table(part).slice(0, 1), part)
+    cache = str(tmp_path / "cache")
+    sizes = [len(datasets.load_dataset(str(folder), split="train", cache_dir=cache)) for folder in (own.folder, other)]
+    assert sizes == [len(datasets.load_dataset(str(own.folder), split="train", cache_dir=str(tmp_path / "fresh"))), 1]
+    assert sizes[0] > 1

@@ -84,9 +84,7 @@ def test_the_same_face_again_is_no_instruction() -> None:
     again = cv2.imdecode(cv2.imencode(".jpg", picture.pixels, [cv2.IMWRITE_JPEG_QUALITY, 80])[1], cv2.IMREAD_COLOR)
     smaller = cv2.resize(picture.pixels, None, fx=0.8, fy=0.8, interpolation=cv2.INTER_AREA)
     for number, pixels in enumerate((picture.pixels, again, smaller)):
-        with pytest.raises(ItemFailed) as caught:
-            DESCRIBER.instruct(picture, Picture(f"describer again {number}", pixels))
-        assert caught.value.kind is FailureKind.BAD_OUTPUT
+        assert DESCRIBER.instruct(picture, Picture(f"describer again {number}", pixels)) == ""
 
 
 def test_no_face_fails() -> None:
