@@ -142,7 +142,7 @@ def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_js
     elif due:
         OUT.print(f"Due: {', '.join(due)}. The rest is reused; of these stages:")
         for stage, (known, missing) in recalled(run.executor).items():
-            if stage in due:
+            if stage in due and known + missing:
                 OUT.print(f"  {stage:<9} {known} rows are measured already, {missing} need their model")
         OUT.print("Rows that models have yet to let pass come on top.")
     else:
@@ -200,7 +200,7 @@ def _print_life(run: Run, life: Life) -> None:
         line.append(" ".join(filter(None, (step.reason, step.evidence))))
         OUT.print(line)
     for stage, value in life.measured.items():
-        if isinstance(value, Failed):
+        if isinstance(value, Failed) or stage in ("instruct", "publish"):
             continue
         for field, content in value.model_dump(mode="json", exclude={"embedding", "key"}).items():
             if field == "votes":
@@ -209,8 +209,9 @@ def _print_life(run: Run, life: Life) -> None:
                     OUT.print(Text(f"    {stage}.vote {vote['voter']} ({vote['granularity']}): {said}  {vote['raw']}"))
             elif field in ("image", "source_image") and content:
                 OUT.print(Text(f"    {stage}.{field} {run.store.path(run.images.path(content))}"), soft_wrap=True)
-            elif content not in ("", None):
-                OUT.print(Text(f"    {stage}.{field} {content}"))
+            elif content not in ("", None) and not field.endswith(("sha256", "phash")):
+                told = f"{content:.4g}" if isinstance(content, float) else content
+                OUT.print(Text(f"    {stage}.{field} {told}"), soft_wrap=True)
     if "instruct" in life.outputs:
         triplet = life.outputs["instruct"]
         OUT.print(Text(f"    simple: {triplet.instruction}\n    dense: {triplet.dense_instruction}"))

@@ -42,13 +42,14 @@ def load_config(preset: str | None = None, file: Path | None = None, sets: Seque
 
 
 def anchored(config: BuildConfig) -> BuildConfig:
-    """The config with the paths of its pools made absolute, so that it means the same wherever it is read again."""
+    """The config with its paths (pools, `exclude`) made absolute, so that it means the same wherever it is read."""
     pools = []
     for pool in config.pools:
         local = POOLS.adapter_class(pool.name).local
         paths = {name: str(Path(value).absolute()) for name, value in pool.params.items() if name in local and value}
         pools.append(pool.model_copy(update={"params": pool.params | paths}))
-    return config.model_copy(update={"pools": tuple(pools)})
+    exclude = tuple(str(Path(place).absolute()) for place in config.exclude)
+    return config.model_copy(update={"pools": tuple(pools), "exclude": exclude})
 
 
 def validate(values: Any) -> BuildConfig:

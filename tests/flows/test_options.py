@@ -303,3 +303,10 @@ def test_a_printed_config_loads_again_to_the_same(
     assert load_config("folder", file) == config
     show_config(config, as_json=True)
     assert json.loads(capsys.readouterr().out) == yaml.safe_load(printed)
+
+
+def test_paths_mean_the_same_wherever_the_config_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = load_config("folder", None, ["pools.0.params.root=photos", "exclude=[bench#benchmark]"])
+    assert config.pools[0].params["root"] == str(tmp_path / "photos")
+    assert config.exclude == (str(tmp_path / "bench#benchmark"),)
