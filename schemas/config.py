@@ -1,6 +1,6 @@
 """The configuration of a build. Each stage has two halves: `measure` decides what models see, `cut` who passes.
 
-Changing anything under `cut` re-decides a finished run without a model and without a call.
+Changing anything under `cut` measures nothing again: a model runs only for rows that newly reach it.
 """
 
 from datetime import date
