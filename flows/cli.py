@@ -60,7 +60,7 @@ def build(
 ) -> None:
     """Build a data set, or bring it up to date: what is done already is not done again.
 
-    The config is the preset, then the file, then each `--set`. Anything under `cut` costs no model run.
+    The config is the preset, then the file, then each `--set`. A change under `cut` measures nothing again.
     """
     from flows.console import build_and_show, show_config
 
