@@ -151,10 +151,8 @@ def one_round(number: int, settings: BuildConfig, folder: Path) -> tuple[float, 
     equal = (build.calls, build.edits) == (loop.calls, loop.edits)
     for name, side in (("build", build), ("bare loop", loop)):
         print(f"round {number}: {name} {side.wall:.1f} s ({side.cpu:.1f} s CPU)")
-    print(
     same = "equal" if equal else "DIFFERENT"
     print(f"  stages × {stages:.3f}, with publishing × {wall:.3f}, CPU × {cpu:.3f}; calls and edits are {same}")
-    )
     if number == 1 or not equal:
         print(f"  calls {dict(sorted(build.calls.items()))}" + ("" if equal else f" against {dict(loop.calls)}"))
         print("  CPU seconds of the build, of the bare loop:")
