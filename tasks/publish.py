@@ -1,4 +1,4 @@
-"""Publish: which triplets the data set holds. Writing them is `tasks.report`'s and `tasks.dataset`'s business."""
+"""Publish: which triplets the data set holds. `tasks.dataset` writes them."""
 
 import math
 from collections import defaultdict
