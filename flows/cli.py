@@ -168,11 +168,13 @@ def models_list(json: AsJson = False) -> None:
 
 @models_app.command("pull")
 @in_words
-def models_pull(name: Annotated[str, typer.Argument(help="As `fedbench models list` shows it.")]) -> None:
+def models_pull(
+    name: Annotated[str, typer.Argument(help="As `fedbench models list` shows it.")], json: AsJson = False
+) -> None:
     """Fetch or convert one model file; its sha256 is checked whatever the origin."""
-    from tasks.engine import weights
+    from flows.console import show_pulled
 
-    typer.echo(weights.pull(name))
+    show_pulled(name, as_json=json)
 
 
 @models_app.command("check")

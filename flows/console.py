@@ -245,3 +245,12 @@ def show_models(*, as_json: bool) -> bool:
                 if row[field]:
                     OUT.print(Text(f"  {field.replace('_', ' '):<14}{row[field]}", overflow="fold"), soft_wrap=True)
     return all(row["state"] != "wrong hash" for row in rows)
+
+
+def show_pulled(name: str, *, as_json: bool) -> None:
+    """Fetch or convert one model file and say where it lies."""
+    path = weights.pull(name)
+    if as_json:
+        print_json({"name": name, "path": str(path)})
+    else:
+        OUT.print(Text(str(path)), soft_wrap=True)

@@ -70,10 +70,22 @@ def validate(values: Any) -> BuildConfig:
         raise ConfigError(f"{where}: {first['msg']}", f"it is {first['input']!r}"[:120]) from None
 
 
+class _NoDoubles(yaml.SafeLoader):
+    """YAML in which a key that stands twice is a mistake, where PyYAML lets the later one win in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set[str]()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"'{key.value}' stands twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file, or a ConfigError with the line."""
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.load(path.read_text(encoding="utf-8"), _NoDoubles)
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}", "check --config") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: bad bytes, a 13th month

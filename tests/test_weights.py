@@ -123,8 +123,10 @@ def test_pull_without_network_is_one_line(monkeypatch: pytest.MonkeyPatch) -> No
         raise URLError("no route")
 
     monkeypatch.setattr("urllib.request.urlopen", unreachable)
-    with pytest.raises(WorkspaceError, match="could not download 'yunet'"):
-        weights.pull("yunet")
+    add(monkeypatch, sha256=CONTENT_SHA, url="https://example.org/toy")
+    with pytest.raises(WorkspaceError, match="could not download 'toy'"):
+        weights.pull("toy")
+    assert weights.pull("yunet") == weights.path("yunet"), "it is here already"
     with pytest.raises(WorkspaceError, match="no file that can be pulled"):
         weights.pull("buffalo_l")
 

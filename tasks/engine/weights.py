@@ -77,12 +77,14 @@ def state(name: str) -> State:
 def pull(name: str) -> Path:
     """Download a model from its official origin into the cache, hash checked before it is put there.
 
-    A derived weight pulls its source, where that is absent, and is then made of it.
+    One that is here already, in the cache or in a package, is not fetched again. A derived weight pulls its source, where that is absent, and is then made of it.
 
     Raises:
         WorkspaceError: No single file to download, the network failed, or the hash is wrong.
     """
     weight = entry(name)
+    if state(name) == "ready":
+        return path(name)
     if weight.derivation:
         if state(weight.derivation.source) != "ready":
             pull(weight.derivation.source)

@@ -195,6 +195,7 @@ def test_a_place_outside_a_list_is_refused(place: str) -> None:
     ("content", "words"),
     [
         (b"name: [a", ("not YAML", "line 1")),
+        (b"name: a\nlimit: 1\nname: b", ("'name' stands twice", "line 3")),
         (b"name: a\n  b: c\n", ("not YAML", "line 2")),
         (b"name: !!python/object:os.system x", ("not YAML", "line 1")),
         (b"name: \xff", ("not YAML", "byte 0xff")),
