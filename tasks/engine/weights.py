@@ -77,7 +77,8 @@ def state(name: str) -> State:
 def pull(name: str) -> Path:
     """Download a model from its official origin into the cache, hash checked before it is put there.
 
-    One that is here already, in the cache or in a package, is not fetched again. A derived weight pulls its source, where that is absent, and is then made of it.
+    One that is here already, in the cache or in a package, is not fetched again. A derived weight pulls its source,
+    where that is absent, and is then made of it.
 
     Raises:
         WorkspaceError: No single file to download, the network failed, or the hash is wrong.
