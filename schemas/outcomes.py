@@ -63,10 +63,16 @@ class FailureKind(StrEnum):
 
 
 class Abstention(StrEnum):
-    """Why a voter gave no answer. Never a class, a number or a midpoint."""
+    """Why there is no answer. Never a class, a number or a midpoint.
+
+    A refusal is the model's, a filter the provider's; an unparsable answer may also contradict itself or lie outside
+    its scale; a truncated one ran into the limit of tokens, maybe in its thoughts. A model that could not be reached
+    has not abstained: its row fails, and a later run asks it.
+    """
 
     NO_FACE = "no_face"
     CANNOT_TELL = "cannot_tell"
     REFUSED = "refused"
+    FILTERED = "filtered"
     UNPARSABLE = "unparsable"
-    UNREACHABLE = "unreachable"
+    TRUNCATED = "truncated"

@@ -1,0 +1,1 @@
+"""Adapters' way to models outside."""
