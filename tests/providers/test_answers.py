@@ -194,6 +194,7 @@ def test_scores(text: str, wanted: Any) -> None:
 def test_a_cut_score_is_not_the_examples() -> None:
     said = Spoken('Like {"score": 1}. Mine: {"reason": "the', "length")
     assert outcome(read_scores(said, ("score",))) is CUT
+    assert outcome(read_scores(Spoken('{"reason": "...", "score": "the number"}'), ("score",))) is NO
     assert outcome(read_scores(Spoken('{"reason": "", "score": 10}'), ("score",))) == {"score": 10}
 
 
