@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKSPACE ?= workspace
 
-.PHONY: demo test test-slow check clean
+.PHONY: demo test test-slow test-torch torch check clean
 
 demo: $(VENV)/base  ## Build a small real data set from photos inside installed packages
 	$(BIN)/fedbench demo --workspace $(WORKSPACE)
@@ -14,6 +14,11 @@ test: $(VENV)/dev  ## Run the tests (minutes)
 
 test-slow: $(VENV)/dev  ## Run the tests that take long: kills, servers, big folders
 	$(BIN)/python -m pytest -m slow
+
+test-torch: $(VENV)/dev $(VENV)/torch  ## Run the tests of what the model extra is for, on tiny random models
+	$(BIN)/python -m pytest -m torch tests/torch
+
+torch: $(VENV)/torch  ## Install the model extra: PyTorch, transformers, diffusers, peft (5 GB)
 
 check: $(VENV)/dev  ## Style, types, and which room may import which
 	$(BIN)/ruff check .
@@ -29,6 +34,11 @@ $(VENV)/base: requirements/base.txt pyproject.toml
 
 $(VENV)/dev: $(VENV)/base requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/dev.txt
+	touch $@
+
+$(VENV)/torch: $(VENV)/base requirements/torch.txt
+	$(BIN)/python -m pip install --quiet $$(grep -E '^torch(vision)?==' requirements/torch.txt)
+	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/torch.txt
 	touch $@
 
 clean:  ## Remove the environment; the workspace stays

@@ -55,14 +55,20 @@ def test_no_photo_or_model_is_committed() -> None:
     assert names <= allowed
 
 
-def test_the_lock_pins_every_package_once() -> None:
-    lines = [
-        line
-        for name in ("base", "dev")
-        for line in (ROOT / f"requirements/{name}.txt").read_text().splitlines()
-        if line and not line.startswith("#")
-    ]
-    names = [line.partition("==")[0].lower() for line in lines]
+def pins(lock: str) -> dict[str, str]:
+    """Name → version, of a lock that pins every package once."""
+    text = (ROOT / f"requirements/{lock}.txt").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[\w.\-]+==[\w.+\-]+", line) for line in lines)
-    assert len(set(names)) == len(names)
-    assert not {"torch", "torchvision"} & set(names)
+    named = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in (line.split("==") for line in lines)}
+    assert len(named) == len(lines)
+    return named
+
+
+def test_the_locks_agree_and_only_one_has_torch() -> None:
+    base, dev, model = pins("base"), pins("dev"), pins("torch")
+    assert not base.keys() & (dev.keys() | model.keys())
+    both = dev.keys() & model.keys()
+    assert {name: dev[name] for name in both} == {name: model[name] for name in both}
+    assert not {"torch", "torchvision", "transformers", "diffusers"} & (base.keys() | dev.keys())
+    assert {"torch", "torchvision"} < model.keys()
