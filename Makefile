@@ -32,8 +32,8 @@ $(VENV)/base: requirements/base.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
-$(VENV)/dev: $(VENV)/base requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/dev.txt
+$(VENV)/dev: $(VENV)/base requirements/api.txt requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/api.txt --requirement requirements/dev.txt
 	touch $@
 
 $(VENV)/torch: $(VENV)/base requirements/torch.txt

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from schemas.expressions import Expression
+from schemas.routes import CallSettings
 from schemas.screening import Screen
 from schemas.sections import Adapter, AdapterField, Adapters, Section
 
@@ -175,6 +176,7 @@ class BuildConfig(Section):
     acknowledge_external_api: bool = Field(
         default=False, description="Faces of pools that forbid redistribution may be sent to outside services."
     )
+    calls: CallSettings = CallSettings()
     screen: Screen = Screen()
     generate: Generate = Generate()
     verify: Verify = Verify()
@@ -194,5 +196,6 @@ NOT_FINGERPRINTED: dict[str, str] = {
     "limit": "a longer prefix changes no earlier decision",
     "max_failed": "stops a run, changes no row",
     "acknowledge_external_api": "permits calls, changes no answer",
+    "calls": "how often, how fast and for how much is asked; the answers stay what they are",
     "exclude": "paths of this machine; a digest of what they hold decides in screening and stands in the manifest",
 }

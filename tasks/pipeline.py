@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from schemas.config import BuildConfig
 from schemas.outcomes import FailureKind, Status
+from schemas.routes import routes_in
 from tasks.caption import Caption
-from tasks.engine.calls import Calls, CallSettings
+from tasks.engine.calls import Calls
 from tasks.engine.errors import ConfigError, TooManyFailures
 from tasks.engine.execute import Executor
 from tasks.engine.fingerprint import fingerprint
@@ -30,6 +31,7 @@ from tasks.leakage.eye import Eye
 from tasks.leakage.places import note_screening
 from tasks.leakage.sides import Excluded, excluded
 from tasks.outside import check_outside
+from tasks.providers.routes import check_routes
 from tasks.publish import Publish
 from tasks.rank import Rank
 from tasks.review import Review
@@ -111,6 +113,8 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     executor, images = _worker(str(workspace), config.model_dump_json())
     pools = open_pools(config)
     check_outside(config, executor.stages.values())
+    if extend and not config.calls.replay_only:
+        check_routes(list(routes_in(config.model_dump(mode="json"))))
     kept_out = excluded(config, executor.store)
     # Workers only measure what is screened, so theirs need no guard.
     stages = make_stages(config, pools, kept_out.guard) if kept_out else list(executor.stages.values())
@@ -132,7 +136,7 @@ def _worker(workspace: str, config_json: str) -> tuple[Executor, ImageStore]:
     config = BuildConfig.model_validate_json(config_json)
     store = Store(Path(workspace))
     images = ImageStore(store)
-    calls = Calls(Path(workspace) / "answers.sqlite", CallSettings(run=config.name))
+    calls = Calls(Path(workspace) / "answers.sqlite", config.calls, config.name)
     log_path = Path(workspace) / "crashes.log"
 
     def log(text: str) -> None:

@@ -66,9 +66,11 @@ def pins(lock: str) -> dict[str, str]:
 
 
 def test_the_locks_agree_and_only_one_has_torch() -> None:
-    base, dev, model = pins("base"), pins("dev"), pins("torch")
-    assert not base.keys() & (dev.keys() | model.keys())
-    both = dev.keys() & model.keys()
-    assert {name: dev[name] for name in both} == {name: model[name] for name in both}
-    assert not {"torch", "torchvision", "transformers", "diffusers"} & (base.keys() | dev.keys())
+    base, api, dev, model = pins("base"), pins("api"), pins("dev"), pins("torch")
+    tested = base | api | dev
+    assert len(tested) == len(base) + len(api) + len(dev)
+    assert not base.keys() & model.keys()
+    both = tested.keys() & model.keys()
+    assert {name: tested[name] for name in both} == {name: model[name] for name in both}
+    assert not {"torch", "torchvision", "transformers", "diffusers"} & tested.keys()
     assert {"torch", "torchvision"} < model.keys()

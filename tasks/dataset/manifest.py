@@ -20,6 +20,7 @@ from schemas.published import (
     StageCount,
     WeightUsed,
 )
+from schemas.routes import deciding
 from tasks.dataset.roles import roles_of
 from tasks.engine import weights
 from tasks.engine.dossier import SourceLife
@@ -93,8 +94,8 @@ def cell_counts(
 
 
 def described(config: BuildConfig) -> dict[str, Any]:
-    """The config as the data set tells it: without what changes no row, and without paths of this machine."""
-    values = config.model_dump(mode="json", exclude=set(NOT_FINGERPRINTED))
+    """The config as the data set tells it: without what changes no row, addresses, prices, paths of this machine."""
+    values: dict[str, Any] = deciding(config.model_dump(mode="json", exclude=set(NOT_FINGERPRINTED)))
     # A release may be acknowledged after the build; that changes nothing in what was built.
     values["publish"].pop("acknowledge_licences")
     for pool in values["pools"]:

@@ -7,48 +7,24 @@ It knows no provider: an adapter hands over a `send` function. Each attempt is a
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Final, TypeVar
 
 from schemas.outcomes import FailureKind
-from tasks.engine.errors import FatalError, ItemFailed, PermanentError, StoppedError, TransientError
+from schemas.routes import CallSettings, ProviderLimit
+from tasks.engine.errors import ConfigError, FatalError, ItemFailed, PermanentError, StoppedError, TransientError
 from tasks.engine.ledger import CallOutcome, Ledger, Reply, Request, Total, clean
-from tasks.engine.limiter import Limiter, ProviderLimit
+from tasks.engine.limiter import Limiter
+from tasks.engine.pool import Pool
 
+T = TypeVar("T")
+Turn = Callable[[], AbstractContextManager[Callable[[int], None]]]
 # Dollars. Sums of floats: a call that fits the budget to the cent must not fail on the last bit.
 _EPSILON: Final = 1e-9
-
-__all__ = ["CallSettings", "Calls", "Limiter", "ProviderLimit", "Reply", "Request", "Total", "clean"]
-
-
-class CallSettings(BaseModel):
-    """How calls are made; nothing here changes an answer.
-
-    Attributes:
-        run: What budgets and totals are summed over. A resumed run keeps its name, so its spending is not forgotten.
-        refresh: Ask again, once, what an earlier process was finally refused. Answers stay answers.
-        attempts: Tries of one call, the first included (1 to 100).
-        backoff_s: Seconds before the second try; doubles with each, jittered to 50–100 %.
-        max_backoff_s: Where the doubling ends, in seconds.
-        limits: By provider; `ProviderLimit()` where absent.
-        budget: Dollars for the run (None: no limit).
-        role_budgets: Dollars by role, within `budget`.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    run: str = ""
-    refresh: bool = False
-    attempts: int = Field(default=6, ge=1, le=100)
-    backoff_s: float = Field(default=0.5, ge=0)
-    max_backoff_s: float = Field(default=60, ge=0)
-    limits: dict[str, ProviderLimit] = {}
-    budget: float | None = Field(default=None, ge=0)
-    role_budgets: dict[str, float] = {}
 
 
 class Calls:
@@ -56,9 +32,10 @@ class Calls:
 
     Args:
         path: The SQLite file of answers and ledger; it appears with the first call.
-        settings: Limits, retries, budgets.
+        settings: Retries, budgets, how many at once.
+        run: What budgets and totals are summed over. A resumed run keeps its name, so its spending is not forgotten.
         clock: Seconds, monotonic.
-        sleep: Waits so many seconds.
+        sleep: Waits so many seconds; by default, less if a stop comes meanwhile.
         uniform: A number in 0..1 (jitter).
     """
 
@@ -66,14 +43,17 @@ class Calls:
         self,
         path: Path,
         settings: CallSettings,
+        run: str = "",
         *,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] | None = None,
         uniform: Callable[[], float] = random.random,
     ) -> None:
         self.settings = settings
-        self._clock, self._sleep, self._uniform = clock, sleep, uniform
-        self._ledger = Ledger(path, settings.run)
+        self._halt = threading.Event()
+        self._clock, self._sleep, self._uniform = clock, sleep or self._halt.wait, uniform
+        self._ledger = Ledger(path, run)
+        self._pool = Pool(settings.in_flight)
         # Guards all below; notified whenever a call comes back.
         self._changed = threading.Condition()
         self._asking: dict[str, Future[None]] = {}
@@ -85,19 +65,40 @@ class Calls:
         self._in_flight: list[tuple[str, float]] = []
         self._dearest: dict[tuple[str, str], float] = {}
 
-    def ask(self, request: Request, send: Callable[[], Reply], *, estimate: float = 0.0) -> str:
+    def gather(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
+        """Run jobs that ask at once, at most `in_flight` of the whole process; their results, in order.
+
+        A job runs in a thread of the pool: it must hold no model of its own (adapters are loaded once per thread),
+        and a `gather` within it runs one by one. After an exception (`StoppedError`: a budget, a key) the jobs under
+        way come to their end, the rest is not begun, and it is raised.
+        """
+        return self._pool.gather(jobs)
+
+    def ask(
+        self,
+        request: Request,
+        send: Callable[[], Reply],
+        *,
+        limit: ProviderLimit | None = None,
+        tokens: int = 0,
+        estimate: float = 0.0,
+    ) -> str:
         """The raw answer to a request: the stored one, or a new one, sent once however many threads ask.
 
         Args:
             request: What is asked.
             send: Asks the provider once, in this thread; returns, or raises one of the three `ProviderError`s. Any
                 other exception passes through and leaves the attempt `unknown`, for it may have been paid.
+            limit: The provider's queue, the same for all that is asked of it.
+            tokens: How many tokens it may take, in and out, for limits on tokens a minute.
             estimate: Dollars the call may cost; the dearest call of its role and model so far counts if higher.
                 Without one, the calls sent before a model's first answer are forecast as free.
 
         Raises:
             ItemFailed: `REFUSED` or `PROVIDER` for good (stored), or `PROVIDER` after the last try (retryable).
-            StoppedError: A budget would be passed, or a provider answered fatally: the request was not sent.
+            StoppedError: A budget would be passed, a provider answered fatally, or only stored answers are to be
+                used: the request was not sent.
+            ConfigError: The provider already has another limit.
             WorkspaceError: The answer store cannot be used, or another process writes it.
         """
         key = request.key()
@@ -107,11 +108,11 @@ class Calls:
                 mine = self._asking[key] = Future()
         if asked is not None:
             asked.result()
-            return self.ask(request, send, estimate=estimate)
+            return self.ask(request, send, limit=limit, tokens=tokens, estimate=estimate)
         try:
             raw = self._replay(key, request)
             if raw is None:
-                raw = self._send(key, request, send, estimate)
+                raw = self._send(key, request, send, self._turns(request.provider, limit, tokens), estimate)
         except BaseException as error:
             del self._asking[key]
             mine.set_exception(error)
@@ -119,6 +120,15 @@ class Calls:
         del self._asking[key]
         mine.set_result(None)
         return raw
+
+    def recall(self, request: Request) -> str | None:
+        """The stored answer, or None: nothing is sent, and a stored error is passed over."""
+        key = request.key()
+        stored = self._ledger.stored(key)
+        if stored is None or stored[0] is None:
+            return None
+        self._ledger.cached(key, request, CallOutcome.ANSWERED)
+        return stored[0]
 
     def totals(self) -> list[Total]:
         """The run's sums by role and model, earlier processes included. Also works beside a process that calls."""
@@ -142,16 +152,32 @@ class Calls:
         self._ledger.cached(key, request, CallOutcome.PERMANENT)
         raise ItemFailed(FailureKind(kind), message)
 
-    def _send(self, key: str, request: Request, send: Callable[[], Reply], estimate: float) -> str:
-        """Try until there is an answer or a final error."""
-        limit = self.settings.limits.get(request.provider, ProviderLimit())
+    def _turns(self, provider: str, limit: ProviderLimit | None, tokens: int) -> Turn:
+        """How to wait for a turn in the provider's queue."""
+        limit = limit or ProviderLimit()
         with self._changed:
-            limiter = self._limiters.setdefault(request.provider, Limiter(limit, self._clock, self._sleep))
+            limiter = self._limiters.setdefault(provider, Limiter(limit, self._clock, self._sleep))
+        if limiter.limit != limit:
+            raise ConfigError(
+                f"two routes of provider '{provider}' have different limits", "give both the same `limit`"
+            )
+        return partial(limiter.turn, tokens)
+
+    def _send(self, key: str, request: Request, send: Callable[[], Reply], turn: Turn, estimate: float) -> str:
+        """Try until there is an answer or a final error."""
+        if self.settings.replay_only:
+            raise StoppedError(
+                f"a {request.role} request to {request.provider} {request.model} has no stored answer",
+                "calls.replay_only is set: unset it to ask, or bring the answers.sqlite that has it",
+            )
         attempt = 1
         while True:
             try:
-                with limiter.turn(), self._reserve(request, estimate):
-                    return self._attempt(key, request, attempt, send)
+                with turn() as correct, self._reserve(request, estimate):
+                    reply = self._attempt(key, request, attempt, send)
+                    if reply.tokens_in is not None and reply.tokens_out is not None:
+                        correct(reply.tokens_in + reply.tokens_out)
+                    return reply.raw
             except TransientError as error:
                 if attempt >= self.settings.attempts:
                     message = f"{clean(str(error))} ({attempt} attempts)"
@@ -163,7 +189,7 @@ class Calls:
                     self._sleep(wait)
                 attempt += 1
 
-    def _attempt(self, key: str, request: Request, attempt: int, send: Callable[[], Reply]) -> str:
+    def _attempt(self, key: str, request: Request, attempt: int, send: Callable[[], Reply]) -> Reply:
         """Send once: intent before, answer or error after."""
         row = self._ledger.begin(key, request, attempt)
         began = self._clock()
@@ -172,6 +198,7 @@ class Calls:
         except (TransientError, PermanentError, FatalError) as error:
             if isinstance(error, FatalError):
                 self._stop = StoppedError(f"{request.provider}: {clean(str(error))}", clean(error.hint))
+                self._halt.set()
             self._ledger.failed(row, key, request, error, self._clock() - began)
             if isinstance(error, PermanentError):
                 self._final.add(key)
@@ -185,7 +212,7 @@ class Calls:
                 spent, model = self._costs(), (request.role, request.model)
                 spent[request.role] = spent.get(request.role, 0.0) + reply.cost
                 self._dearest[model] = max(reply.cost, self._dearest.get(model, 0.0))
-        return reply.raw
+        return reply
 
     def _costs(self) -> dict[str, float]:
         """What the run has spent by role, read from the ledger once."""

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from schemas.routes import deciding
 from tasks.engine import weights
 from tasks.engine.errors import ConfigError
 
@@ -87,7 +88,7 @@ class Registry(Generic[T]):
             "kind": self.kind,
             "name": name,
             "version": adapter.version,
-            "params": self.parse(name, params).model_dump(mode="json", exclude=set(adapter.local)),
+            "params": deciding(self.parse(name, params).model_dump(mode="json", exclude=set(adapter.local))),
             "weights": {weight: weights.sha256_of(weight) for weight in adapter.weights},
         }
 

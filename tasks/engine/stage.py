@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from schemas.outcomes import FailureKind, Reason, Status
 from schemas.records import Key, Record
+from schemas.routes import deciding
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ContractError
 from tasks.engine.fingerprint import seed_of
@@ -134,7 +135,7 @@ class Stage(Generic[Row, M]):
 
     def measure_identity(self) -> list[Any]:
         """Everything but the rows that decides a measurement."""
-        return [self.name, self.version, self.measure_params.model_dump(mode="json"), self.identities()]
+        return [self.name, self.version, deciding(self.measure_params.model_dump(mode="json")), self.identities()]
 
     def cut_identity(self) -> list[Any]:
         """Everything but the measurements that decides a cut."""

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from schemas.outcomes import FailureKind
-from tasks.engine.calls import Calls, CallSettings, Limiter, ProviderLimit, Reply, Request, Total, clean
+from schemas.routes import CallSettings, ProviderLimit
+from tasks.engine.calls import Calls
 from tasks.engine.errors import (
+    ConfigError,
     FatalError,
     ItemFailed,
     PermanentError,
@@ -24,6 +26,8 @@ from tasks.engine.errors import (
     TransientError,
     WorkspaceError,
 )
+from tasks.engine.ledger import Reply, Request, Total, clean
+from tasks.engine.limiter import Limiter
 
 ASK = Request("voter", "acme", "m-1", {"temperature": 0}, "p" * 64, ("a" * 64,), 0)
 
@@ -75,13 +79,14 @@ def make(tmp_path: Path, clock: Clock) -> Iterator[Callable[..., Calls]]:
     """Open the one store of the test, as a new session would; closes the one before."""
     opened: list[Calls] = []
 
-    def _make(**settings: object) -> Calls:
+    def _make(run: str = "", **settings: object) -> Calls:
         for calls in opened:
             calls.close()
         opened.append(
             Calls(
                 tmp_path / "calls" / "calls.sqlite",
                 CallSettings.model_validate(settings),
+                run,
                 clock=clock,
                 sleep=clock.sleep,
                 uniform=lambda: 1.0,
@@ -273,7 +278,7 @@ def test_a_fatal_error_stops_all_but_stored_answers(make: Callable[..., Calls]) 
 
 def test_concurrency_is_never_exceeded(make: Callable[..., Calls]) -> None:
     provider = Provider(Reply("ok"), hold_s=0.002)
-    calls = make(limits={"acme": {"concurrency": 3}})
+    calls, limit = make(), ProviderLimit(concurrency=3)
     together = threading.Barrier(3)
 
     def send() -> Reply:
@@ -282,7 +287,7 @@ def test_concurrency_is_never_exceeded(make: Callable[..., Calls]) -> None:
         return provider.send()
 
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda n: calls.ask(replace(ASK, repeat=n), send), range(60)))
+        list(pool.map(lambda n: calls.ask(replace(ASK, repeat=n), send, limit=limit), range(60)))
     assert provider.calls == 60
     assert provider.peak <= 3
 
@@ -315,11 +320,61 @@ def test_the_window_halves_once_an_overload_and_grows_back() -> None:
 
 
 def test_requests_per_minute_are_queued(make: Callable[..., Calls], clock: Clock) -> None:
-    calls, provider = make(limits={"acme": {"requests_per_minute": 30}}), Provider(Reply("ok"))
+    calls, provider, limit = make(), Provider(Reply("ok")), ProviderLimit(requests_per_minute=30)
     for repeat in range(4):
-        calls.ask(replace(ASK, repeat=repeat), provider.send)
+        calls.ask(replace(ASK, repeat=repeat), provider.send, limit=limit)
     calls.ask(replace(ASK, provider="other"), provider.send)
     assert clock.now == 106
+    with pytest.raises(ConfigError, match="two routes of provider 'acme' have different limits"):
+        calls.ask(replace(ASK, repeat=9), provider.send)
+
+
+def test_tokens_per_minute_are_queued_and_corrected(make: Callable[..., Calls], clock: Clock) -> None:
+    calls, limit = make(), ProviderLimit(tokens_per_minute=600)
+    for repeat, really in enumerate([100, None, 40]):
+        provider = Provider(Reply("ok", really, 0 if really else None))
+        calls.ask(replace(ASK, repeat=repeat), provider.send, limit=limit, tokens=50)
+    # Forecast 50 (5 s), really 100: the second waits 10 s; it does not say, so the third waits 5 s more.
+    assert clock.now == 115
+    calls.ask(replace(ASK, repeat=3), Provider(Reply("ok")).send, limit=limit, tokens=50)
+    assert clock.now == 119
+
+
+def test_gather_keeps_the_order_and_asks_at_once(make: Callable[..., Calls]) -> None:
+    calls, together = make(in_flight=4), threading.Barrier(4)
+
+    def job(number: int) -> int:
+        together.wait(30)
+        return number * number
+
+    assert calls.gather([lambda n=n: job(n) for n in range(8)]) == [n * n for n in range(8)]  # type: ignore[misc]
+    nested = calls.gather([lambda: calls.gather([lambda: 1, lambda: 2]) for _ in range(9)])
+    assert nested == [[1, 2]] * 9
+    assert calls.gather([]) == []
+
+
+def test_gather_begins_nothing_after_a_stop(make: Callable[..., Calls]) -> None:
+    calls, begun, provider = make(in_flight=2), [], Provider(Reply("ok"), FatalError("401"))
+
+    def job(number: int) -> str:
+        begun.append(number)
+        return calls.ask(replace(ASK, repeat=number), provider.send)
+
+    with pytest.raises(StoppedError, match="401"):
+        calls.gather([lambda n=n: job(n) for n in range(200)])  # type: ignore[misc]
+    assert provider.calls <= 3
+    assert len(begun) < 100
+    assert total(calls).unknown == 0
+
+
+def test_replay_only_sends_nothing(make: Callable[..., Calls]) -> None:
+    provider = Provider(Reply("stored"))
+    make().ask(ASK, provider.send)
+    calls = make(replay_only=True)
+    assert calls.ask(ASK, provider.send) == "stored"
+    with pytest.raises(StoppedError, match="no stored answer"):
+        calls.ask(replace(ASK, repeat=1), provider.send)
+    assert provider.calls == 1
 
 
 def test_budget_stops_before_the_call(make: Callable[..., Calls]) -> None:

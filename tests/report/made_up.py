@@ -24,8 +24,9 @@ from schemas.records import (
     SourceFacts,
     Vote,
 )
+from schemas.routes import CallSettings
 from tasks.caption import Caption
-from tasks.engine.calls import Calls, CallSettings
+from tasks.engine.calls import Calls
 from tasks.engine.execute import Executor
 from tasks.engine.images import ImageStore
 from tasks.engine.rows import Commit

@@ -1,0 +1,274 @@
+"""Asking a multimodal model over the network. The only importer of litellm, which is a wire adapter and no more.
+
+Queue, retries, budget, memory and ledger are those of `tasks.engine.calls`: litellm's own reject instead of queueing,
+differ by endpoint, or do nothing.
+"""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from schemas.routes import Route
+from tasks.engine.calls import Calls
+from tasks.engine.errors import ConfigError, ItemFailed, TransientError
+from tasks.engine.fingerprint import fingerprint
+from tasks.engine.images import Picture
+from tasks.engine.ledger import Reply, Request
+from tasks.providers import loop
+from tasks.providers.errors import classed
+from tasks.providers.pictures import data_url
+from tasks.providers.routes import INSTALL, key_of
+
+# Forecasts, on the safe side: characters per token, tokens per picture of 1024 pixels a side.
+_CHARACTERS_PER_TOKEN: Final = 2
+_TOKENS_PER_PICTURE: Final = 1600
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a model is asked; with the route, all that decides its answer.
+
+    Attributes:
+        role: Who asks ("voter", "captioner", "writer", "judge"...): budgets and the ledger go by it.
+        prompt_sha256: The template's hash.
+        system: The system message, "" for none.
+        text: The user's message, after the pictures.
+        pictures: In the order they are shown.
+        schema: What the answer should be (`extra="forbid"`, no defaults), for routes that can be held to it.
+        repeat: Tells equal questions apart.
+        side: Pixels of the longer side, at most.
+        follow_up: The model's earlier raw answer and what is said to it: one more round.
+    """
+
+    role: str
+    prompt_sha256: str
+    system: str
+    text: str
+    pictures: tuple[Picture, ...] = ()
+    schema: type[BaseModel] | None = None
+    repeat: int = 0
+    side: int = 1024
+    follow_up: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a model said, unparsed.
+
+    Attributes:
+        text: Its words without separate thoughts; "" where there are none.
+        finish: Why it stopped: "stop", "length", "content_filter"...; "" where it does not say.
+        refusal: The provider's own word that it refused or filtered, else "". Refusals in prose are in `text`.
+        model: The model that answered, as the provider calls it.
+        raw: The JSON that is stored.
+    """
+
+    text: str
+    finish: str
+    refusal: str
+    model: str
+    raw: str
+
+
+def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
+    """The answer of one model: a stored one of any of its routes, else the first route's that can be reached.
+
+    Args:
+        call: The one door.
+        routes: Ways to the same model, the preferred one first.
+        question: What is asked.
+
+    Raises:
+        ItemFailed: `REFUSED` (the provider would not take the question) or `PROVIDER`, for good or, `retryable`, for
+            now: no route could be reached.
+        StoppedError: A budget, a key, a quota, an unknown model, or only stored answers are to be used.
+        ConfigError: No key, no litellm, or two limits for one provider.
+    """
+    requests = [request_of(route, question) for route in routes]
+    for request in requests:
+        raw = call.recall(request)
+        if raw is not None:
+            return said_in(raw)
+    for place, (route, request) in enumerate(zip(routes, requests, strict=True), 1):
+        sender = _Sender(route, question)
+        tokens_in = sender.tokens_in()
+        try:
+            raw = call.ask(
+                request,
+                sender,
+                limit=route.limit,
+                tokens=tokens_in + route.max_tokens,
+                estimate=route.price.cost(tokens_in, route.max_tokens, len(question.pictures)) if route.price else 0.0,
+            )
+            return said_in(raw)
+        except ItemFailed as error:
+            if not error.retryable or place == len(routes):
+                raise
+    raise ConfigError("a model without a route cannot be asked", "give it `routes`")
+
+
+def request_of(route: Route, question: Question) -> Request:
+    """All of a route and a question that decides an answer; pictures by the digests of what is stored."""
+    schema = question.schema.model_json_schema() if question.schema and route.structured == "schema" else None
+    return Request(
+        role=question.role,
+        provider=route.provider,
+        model=route.model,
+        params={
+            "temperature": route.temperature,
+            "max_tokens": route.max_tokens,
+            "extra_body": route.extra_body,
+            "structured": route.structured if question.schema else "none",
+            "schema_sha256": fingerprint(schema) if schema else "",
+            "pictures": route.pictures if question.pictures else "",
+            "side": question.side if question.pictures else 0,
+            "text_sha256": fingerprint(question.system, question.text, question.follow_up),
+        },
+        prompt_sha256=question.prompt_sha256,
+        images=tuple(picture.digest for picture in question.pictures),
+        repeat=question.repeat,
+    )
+
+
+def said_in(raw: str) -> Said:
+    """A stored answer as what was said."""
+    values = json.loads(raw)
+    return Said(values["text"], values["finish"], values["refusal"], values["model"], raw)
+
+
+@cache
+def _litellm() -> Any:
+    """litellm, set up to do nothing of its own: no look-ups, no `.env`, no retries, no dropped parameters, no words.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
+    os.environ.setdefault("LITELLM_OFFLINE_MODE", "true")
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    try:
+        import litellm
+    except ImportError:
+        raise ConfigError("models outside are asked through litellm, which is not installed", INSTALL) from None
+    litellm.suppress_debug_info = True
+    litellm.drop_params = False
+    litellm.modify_params = False
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return litellm
+
+
+class _Sender:
+    """Sends a question by a route, once a call."""
+
+    def __init__(self, route: Route, question: Question) -> None:
+        self._route, self._question, self._key = route, question, key_of(route)
+
+    def tokens_in(self) -> int:
+        """A forecast that is rather too high."""
+        question = self._question
+        characters = len(question.system) + len(question.text) + sum(map(len, question.follow_up or ()))
+        return characters // _CHARACTERS_PER_TOKEN + len(question.pictures) * _TOKENS_PER_PICTURE
+
+    def __call__(self) -> Reply:
+        client, route = _litellm(), self._route
+        try:
+            answer = loop.run(self._answer(client))
+        except TimeoutError:
+            raise TransientError(f"no whole answer in {route.timeout_s:g} s") from None
+        except client.openai.OpenAIError as error:  # the base of litellm's own
+            response = getattr(error, "response", None)
+            headers = getattr(response, "headers", None) or {}
+            status = getattr(error, "status_code", None)
+            raise classed(route, status, self._without_key(str(error)), headers) from None
+        if not answer["choices"]:
+            raise TransientError("an answer without choices")
+        return self._reply(answer)
+
+    async def _answer(self, client: Any) -> dict[str, Any]:
+        route, question = self._route, self._question
+        settings: dict[str, Any] = {"max_tokens": route.max_tokens}
+        if route.temperature is not None:
+            settings["temperature"] = route.temperature
+        if route.extra_body:
+            settings["extra_body"] = route.extra_body
+        if question.schema and route.structured != "none":
+            settings["response_format"] = _response_format(question.schema, route.structured)
+        async with asyncio.timeout(route.timeout_s):
+            answer = await client.acompletion(
+                model=route.model,
+                messages=self._messages(),
+                api_base=route.api_base,
+                # With an address of your own and no key, litellm would send it another provider's from the environment.
+                api_key=self._key or ("none" if route.api_base else None),
+                timeout=route.timeout_s,
+                num_retries=0,
+                max_retries=0,
+                **settings,
+            )
+        values: dict[str, Any] = answer.model_dump()
+        return values
+
+    def _messages(self) -> list[dict[str, Any]]:
+        question = self._question
+        shown = [
+            {"type": "image_url", "image_url": {"url": data_url(picture, question.side, self._route.pictures)}}
+            for picture in question.pictures
+        ]
+        messages: list[dict[str, Any]] = [{"role": "system", "content": question.system}] if question.system else []
+        messages.append({"role": "user", "content": [*shown, {"type": "text", "text": question.text}]})
+        if question.follow_up:
+            messages.append({"role": "assistant", "content": question.follow_up[0]})
+            messages.append({"role": "user", "content": question.follow_up[1]})
+        return messages
+
+    def _reply(self, answer: dict[str, Any]) -> Reply:
+        choice, usage, route = answer["choices"][0], answer.get("usage") or {}, self._route
+        message, finish = choice.get("message") or {}, choice.get("finish_reason") or ""
+        refusal = message.get("refusal") or (finish if finish == "content_filter" else "")
+        raw = {
+            "text": _words(message.get("content")),
+            "finish": finish,
+            "refusal": refusal,
+            "model": answer.get("model") or "",
+            "id": answer.get("id") or "",
+            "usage": usage,
+        }
+        tokens_in: Any = usage.get("prompt_tokens")
+        tokens_out: Any = usage.get("completion_tokens")
+        images = len(self._question.pictures)
+        cost, price_date = usage.get("cost"), "reported"
+        if route.price:
+            cost = None if None in (tokens_in, tokens_out) else route.price.cost(tokens_in, tokens_out, images)
+            price_date = route.price.on.isoformat()
+        return Reply(
+            raw=self._without_key(json.dumps(raw, ensure_ascii=False, sort_keys=True)),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            images=images,
+            cost=cost,
+            price_date=price_date if cost is not None else None,
+        )
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key, "***") if self._key else text
+
+
+def _words(content: Any) -> str:
+    """The text of a message, whose content may be parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return content or ""
+
+
+def _response_format(schema: type[BaseModel], structured: str) -> dict[str, Any]:
+    if structured == "object":
+        return {"type": "json_object"}
+    form = {"name": schema.__name__, "schema": schema.model_json_schema(), "strict": True}
+    return {"type": "json_schema", "json_schema": form}

@@ -1,0 +1,66 @@
+"""Routes: what of them is identity, what is refused before anything is asked."""
+
+import copy
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from schemas.routes import NOT_IDENTITY, Route, deciding, routes_in
+from tasks.engine.errors import ConfigError
+from tasks.providers.routes import check_routes
+
+WAY: dict[str, Any] = {"model": "openai/m-1", "provider": "acme", "api_base": "http://localhost:1/v1"}
+OTHER: dict[str, Any] = {
+    "model": "openai/m-2",
+    "provider": "other",
+    "api_base": "http://localhost:2/v1",
+    "key_env": "OTHER_KEY",
+    "extra_body": {"seed": 1},
+    "temperature": None,
+    "max_tokens": 9,
+    "structured": "none",
+    "pictures": "png",
+    "timeout_s": 1.0,
+    "limit": {"concurrency": 1},
+    "price": {"input_per_mtok": 1, "output_per_mtok": 2, "on": "2026-11-01"},
+    "retires": "2026-12-01",
+    "family": "m",
+}
+
+
+def test_only_what_decides_an_answer_is_identity() -> None:
+    assert set(OTHER) == set(Route.model_fields)
+    for field, value in OTHER.items():
+        config = {"panel": [{"name": "mllm", "params": {"routes": [WAY]}}], "route": WAY}
+        changed = copy.deepcopy(config)
+        changed["panel"][0]["params"]["routes"][0][field] = value
+        changed["route"][field] = value
+        assert (deciding(changed) == deciding(config)) == (field in NOT_IDENTITY), field
+
+
+def test_routes_are_found_at_any_depth() -> None:
+    config = {"a": [{"params": {"routes": [WAY, OTHER]}}], "judge": {"route": OTHER}, "route": None}
+    assert [route.provider for route in routes_in(config)] == ["acme", "other", "other"]
+
+
+def test_the_provider_is_the_models_own_unless_named() -> None:
+    assert Route(model="gemini/gemini-2.5-pro", key_env="K").provider == "gemini"
+    with pytest.raises(ValidationError, match="must name its provider"):
+        Route(model="openai/m", api_base="http://localhost/v1")
+    with pytest.raises(ValidationError, match="must name the variable of its key"):
+        Route(model="gemini/gemini-2.5-pro")
+
+
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_KEY", " ")
+    with pytest.raises(ConfigError, match="the variable OTHER_KEY is empty or not set"):
+        check_routes([Route.model_validate(OTHER)])
+    monkeypatch.setenv("OTHER_KEY", "k")
+    check_routes([Route.model_validate(WAY), Route.model_validate(OTHER)])
+
+
+def test_two_limits_of_one_provider_are_refused() -> None:
+    check_routes([])
+    with pytest.raises(ConfigError, match="provider 'acme' have different limits"):
+        check_routes([Route.model_validate(WAY), Route.model_validate(WAY | {"limit": {"concurrency": 2}})])
