@@ -117,6 +117,27 @@ def recut(
     show_recut(workspace, run, sets or (), as_json=json)
 
 
+@app.command("top-up")
+@in_words
+def top_up(
+    workspace: Workspace = Path("workspace"),
+    editor: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A second editor, or YAML: '{name: N, params: {K: V}}'.")
+    ] = None,
+    called: Annotated[str, typer.Option(metavar="NAME", help="What rows call it; its own name if left out.")] = "",
+    attempts: Annotated[int, typer.Option(min=1, max=10, help="Candidates per source and short cell.")] = 1,
+    run: RunName = None,
+    json: AsJson = False,
+) -> None:
+    """Show which cells of source × target expression are short of an even share, and how to give them candidates.
+
+    Prints the lines for the config, and what they would cost; changes nothing itself.
+    """
+    from flows.top_up import show_top_up
+
+    show_top_up(workspace, run, editor, called, attempts, as_json=json)
+
+
 @app.command()
 @in_words
 def verify(folder: Annotated[Path, typer.Argument(help="A published data set.")], json: AsJson = False) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -149,6 +149,9 @@ def _place(node: dict[str, Any] | list[Any], step: str, option: str) -> Any:
 def _known(location: Sequence[int | str]) -> list[str]:
     model: Any = BuildConfig
     for part in location:
+        if isinstance(part, int) and get_args(model):
+            model = get_args(model)[0]  # what a list is of
+            continue
         field = model.model_fields.get(str(part)) if isinstance(model, type) and issubclass(model, BaseModel) else None
         if field is None:
             return sorted(Adapter.model_fields)

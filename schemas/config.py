@@ -4,14 +4,32 @@ Changing anything under `cut` measures nothing again: a model runs only for rows
 """
 
 from datetime import date
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from schemas.expressions import Expression
 from schemas.routes import CallSettings
 from schemas.screening import Screen
 from schemas.sections import Adapter, AdapterField, Adapters, Section
+
+
+class TopUp(Section):
+    """Further candidates for one cell of source × target expression. Entries that name one cell add up."""
+
+    source: Expression | None = Field(default=None, description="What the sources show; null for any.")
+    target: Expression = Field(description="What they shall show.")
+    editor: AdapterField | None = Field(default=None, description="A second editor; null for the first once more.")
+    called: str = Field(
+        default="",
+        pattern=r"^([a-z0-9][a-z0-9_-]{0,39})?$",
+        description="What rows call a second editor; its own name if empty.",
+    )
+    attempts: int = Field(default=1, ge=1, le=10, description="How many candidates per source.")
+
+    def __str__(self) -> str:
+        by = f" by {self.called or self.editor.name}" if self.editor else ""
+        return f"{self.attempts} × {self.source or 'any'} to {self.target}{by}"
 
 
 class GenerateMeasure(Section):
@@ -20,6 +38,33 @@ class GenerateMeasure(Section):
     editor: AdapterField = Field(default=Adapter(name="warp"), description="Image editor.")
     targets: tuple[Expression, ...] = Field(default=(), description="Only these targets; empty for all six.")
     attempts: int = Field(default=1, ge=1, le=10, description="Candidates per target.")
+    top_up: tuple[TopUp, ...] = Field(default=(), description="Further candidates for short cells.")
+
+    @property
+    def editors(self) -> dict[str, Adapter]:
+        """All editors, the first one first, by the name that rows call them."""
+        more = {entry.called or entry.editor.name: entry.editor for entry in self.top_up if entry.editor}
+        return {self.editor.name: self.editor} | more
+
+    @model_validator(mode="after")
+    def _top_ups_are_owed_and_told_apart(self) -> Self:
+        known = {self.editor.name: self.editor}
+        for place, entry in enumerate(self.top_up):
+            where = f"top_up.{place}"
+            if entry.source is entry.target:
+                raise ValueError(f"{where}: {entry.target} is no change from {entry.source}")
+            if self.targets and entry.target not in self.targets:
+                raise ValueError(f"{where}: {entry.target} is not among generate.measure.targets")
+            if entry.editor is None and entry.called:
+                raise ValueError(f"{where}: `called` names a second editor, and there is none")
+            if entry.editor is not None:
+                name = entry.called or entry.editor.name
+                if known.setdefault(name, entry.editor) != entry.editor:
+                    raise ValueError(
+                        f"{where}: two editors with other parameters are both called '{name}', so no row could tell "
+                        "them apart; name this one with `called`"
+                    )
+        return self
 
 
 class GenerateCut(Section):

@@ -1,6 +1,9 @@
-"""Generate: six candidates per source, one per other expression."""
+"""Generate: six candidates per source, one per other expression, and more for cells that are topped up."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
 import cv2
 import numpy as np
@@ -33,28 +36,41 @@ class Generate(Stage[Photo, Candidate]):
     cut_params: GenerateCut
 
     def identities(self) -> list[object]:
-        editor = self.measure_params.editor
-        return [EDITORS.identity(editor.name, editor.params), prompts.sha256_of(PROMPT)]
+        return [*self._editors.values(), prompts.sha256_of(PROMPT)]
+
+    @cached_property
+    def _editors(self) -> dict[str, dict[str, Any]]:
+        editors = self.measure_params.editors
+        return {name: EDITORS.identity(spec.name, spec.params) for name, spec in editors.items()}
+
+    def measure_identity(self) -> list[Any]:
+        """The prompt alone: how many candidates a row owes, and other editors, change no candidate."""
+        return [self.name, self.version, prompts.sha256_of(PROMPT)]
+
+    def key_identity(self, key: Key) -> Any:
+        return self._editors[key.editor]
+
+    def cut_identity(self) -> list[Any]:
+        """With everything that says which candidates there are to decide on, and whose."""
+        return [*super().cut_identity(), self.measure_params.model_dump(mode="json"), self.identities()]
 
     def owes(self, row: Photo) -> Sequence[Key]:
-        wanted = self.measure_params.targets
-        return [
-            Key(*row.key[:2], target, self.measure_params.editor.name, attempt)
-            for target in others(row.expression)
-            if not wanted or target in wanted
-            for attempt in range(self.measure_params.attempts)
-        ]
+        return owed(self.measure_params, row.key, row.expression)
 
     def measure(self, rows: Sequence[Photo], ctx: Context) -> Iterator[tuple[Key, Candidate | Failed]]:
         for row in rows:
-            yield from self._candidates(row, ctx)
+            due = [key for key in self.owes(row) if ctx.due is None or key in ctx.due]
+            for editor in self.measure_params.editors:
+                yield from self._candidates(row, editor, [key for key in due if key.editor == editor], ctx)
 
-    def _candidates(self, row: Photo, ctx: Context) -> Iterator[tuple[Key, Candidate | Failed]]:
+    def _candidates(
+        self, row: Photo, editor: str, keys: Sequence[Key], ctx: Context
+    ) -> Iterator[tuple[Key, Candidate | Failed]]:
+        """What one editor, by the name that rows call it, makes of a source."""
         source = ctx.images.get(row.image)
-        spec = self.measure_params.editor
-        identity = EDITORS.identity(spec.name, spec.params)
+        spec, identity = self.measure_params.editors[editor], self._editors[editor]
         pending: dict[Key, tuple[str, EditRequest]] = {}
-        for key in self.owes(row):
+        for key in keys:
             target = Expression(key.target)
             instruction = prompts.render(PROMPT, source=row.expression, target=target)
             request = EditRequest(source, row.expression, target, instruction, ctx.seed(key))
@@ -87,6 +103,26 @@ class Generate(Stage[Photo, Candidate]):
                 yield item.key, Rejected(Reason.UNCHANGED_PICTURE, f"{share:.4%} of pixels changed, needs {least:.4%}")
             else:
                 yield item.key, Kept(item.measurement)
+
+
+def owed(measure: GenerateMeasure, source: Key, expression: Expression) -> list[Key]:
+    """The candidates that a source owes, in order: by target, the first editor's attempts before the others'.
+
+    Args:
+        measure: Of the run.
+        source: Key of the source.
+        expression: What it shows.
+    """
+    keys = []
+    for target in others(expression):
+        if measure.targets and target not in measure.targets:
+            continue
+        counts = Counter({measure.editor.name: measure.attempts})
+        for entry in measure.top_up:
+            if entry.target is target and entry.source in (None, expression):
+                counts[entry.called or (entry.editor or measure.editor).name] += entry.attempts
+        keys += [Key(*source[:2], target, name, attempt) for name, count in counts.items() for attempt in range(count)]
+    return keys
 
 
 def _candidate(

@@ -175,10 +175,9 @@ def build(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
     """
     executor = run.executor
     done = _screened(run, mapper)
-    wave = len(executor.shards) if run.config.publish.cut.target is None else 4 * run.config.workers
     end = 0
     while end < len(executor.shards) and not _enough(run, done[:end]):
-        start, end = end, end + wave
+        start, end = end, end + wave(run)
         jobs = [
             Job(str(run.store.root), run.config, CANDIDATES, shard, commits)
             for shard, commits in zip(executor.shards[start:end], done[start:end], strict=True)
@@ -195,6 +194,11 @@ def build(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
         for commits, commit in zip(done, executor.decide_run("publish", done), strict=True):
             commits["publish"] = commit
     return done
+
+
+def wave(run: Run) -> int:
+    """How many shards are worked on before a build asks whether they meet the target; all of them without one."""
+    return max(1, len(run.executor.shards)) if run.config.publish.cut.target is None else 4 * run.config.workers
 
 
 def _screened(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:

@@ -8,7 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,6 +90,7 @@ def install() -> World:
     ANALYZERS.add("fake", FakeAnalyzer)
     EMBEDDERS.add("fake", FakeEmbedder)
     EDITORS.add("fake", FakeEditor)
+    EDITORS.add("fake-plain", FakePlainEditor)
     DESCRIBERS.add("fake", FakeDescriber)
     VOTERS.add("fake", FakeVoter)
     VOTERS.add("fake-coarse", FakeCoarseVoter)
@@ -215,6 +216,15 @@ class FakeEditor(Adapter):
         strength = 10 if kind == 3 else self.params.strength
         pixels = written(pixels, Code(code.number, shown, strength, 1 + request.seed % 255))
         return pixels.repeat(2, axis=0).repeat(2, axis=1)
+
+
+class FakePlainEditor(FakeEditor):
+    """Another editor, that knows no seed: all its attempts at an edit are one picture, and all come out right."""
+
+    uses_seed = False
+
+    def _edit(self, request: EditRequest) -> Pixels | ItemFailed:
+        return super()._edit(replace(request, seed=EXPRESSIONS.index(request.target) + 5))
 
 
 class FakeVoter(Adapter):

@@ -59,7 +59,7 @@ def croissant(manifest: dict[str, Any], hashes: Mapping[str, str]) -> dict[str, 
         manifest: Of the data set, as plain values.
         hashes: sha256 of (at least) the tables' files, by name.
     """
-    editor = next(role for role in manifest["roles"] if role["role"] == "editor")
+    editors = [f"{role['adapter']} {role['version']}" for role in manifest["roles"] if role["role"] == "editor"]
     licences = sorted({licence for pool in manifest["pools"] for licence in pool["licences"]})
     said = {
         "@context": CONTEXT,
@@ -83,7 +83,7 @@ def croissant(manifest: dict[str, Any], hashes: Mapping[str, str]) -> dict[str, 
         "rai:machineAnnotationTools": [
             f"{role['role']}: {role['adapter']} {role['version']}" for role in manifest["roles"]
         ],
-        "rai:dataManipulationProtocol": f"Synthetic edits by {editor['adapter']} {editor['version']}.",
+        "rai:dataManipulationProtocol": f"Synthetic edits by {' and '.join(editors)}.",
         "rai:dataUseCases": "Training and judging editors of facial expressions in pictures.",
         "rai:dataLimitations": "Polarity votes cannot tell two negative expressions apart; captions and dense "
         "instructions are machine-written.",

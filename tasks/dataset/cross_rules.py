@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from schemas.config import BuildConfig
-from schemas.expressions import Expression, others
+from schemas.expressions import Expression
 from schemas.outcomes import Reason, Status
 from schemas.published import RejectedRow, TripletRow
 from schemas.records import Fidelity, Finalist, Key
 from tasks.dataset.rules import Fault, Row, after, candidate_of, ended, key_of, said, said_by
 from tasks.engine.stage import Item, Kept
+from tasks.generate import owed
 from tasks.rank import Rank
 
 _OF_THE_SOURCE: Final = (
@@ -51,16 +52,11 @@ def _source_faults(source: Key, rows: Sequence[Row], config: BuildConfig) -> Ite
         if len(values) > 1:
             yield Fault(str(source), "source", f"its rows differ in {column}: {', '.join(sorted(values.values()))}")
     if rows[0].target or len(rows) > 1 or (isinstance(rows[0], RejectedRow) and rows[0].status == Status.KEPT):
-        measure = config.generate.measure
-        owed = {
-            Key(*source[:2], target, measure.editor.name, attempt)
-            for target in (others(Expression(rows[0].source_expression)) if rows[0].source_expression else ())
-            if not measure.targets or target in measure.targets
-            for attempt in range(measure.attempts)
-        }
+        shown = rows[0].source_expression
+        due = set(owed(config.generate.measure, source, Expression(shown))) if shown else set()
         there = {key_of(row) for row in rows if row.target}
-        yield from (Fault(str(key), "candidates", "it is owed and not there") for key in sorted(owed - there))
-        yield from (Fault(str(key), "candidates", "nothing owes it") for key in sorted(there - owed))
+        yield from (Fault(str(key), "candidates", "it is owed and not there") for key in sorted(due - there))
+        yield from (Fault(str(key), "candidates", "nothing owes it") for key in sorted(there - due))
         if there and any(not row.target for row in rows):
             yield Fault(str(source), "candidates", "it has a row of its own beside its candidates")
     yield from _rank_faults([row for row in rows if row.target], config)

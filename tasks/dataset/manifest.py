@@ -7,8 +7,8 @@ from typing import Any
 
 import prompts
 from schemas import __version__
-from schemas.config import NOT_FINGERPRINTED, BuildConfig
-from schemas.expressions import EXPRESSIONS
+from schemas.config import NOT_FINGERPRINTED, BuildConfig, GenerateMeasure
+from schemas.expressions import EXPRESSIONS, Expression
 from schemas.outcomes import Status
 from schemas.published import (
     PICTURES,
@@ -70,6 +70,12 @@ class Tally:
         )
 
 
+def possible_cells(measure: GenerateMeasure) -> tuple[tuple[Expression, Expression], ...]:
+    """The cells (source, target) that the config can fill, given photos of every expression."""
+    targets = measure.targets or EXPRESSIONS
+    return tuple((source, target) for source in EXPRESSIONS for target in targets if source != target)
+
+
 def cell_counts(
     survivors: Mapping[tuple[str, str], int], triplets: Mapping[tuple[str, str], int], config: BuildConfig
 ) -> tuple[CellCount, ...]:
@@ -77,10 +83,9 @@ def cell_counts(
 
     A cell's even share is the target over all cells that the config can fill, rounded down.
     """
-    targets = config.generate.measure.targets or EXPRESSIONS
-    possible = {(str(source), str(target)) for source in EXPRESSIONS for target in targets if source != target}
-    share = (config.publish.cut.target or 0) // max(1, len(possible))
-    short = {cell: max(0, share - triplets.get(cell, 0)) for cell in possible}
+    possible = possible_cells(config.generate.measure)
+    share = (config.publish.cut.target or 0) // len(possible)
+    short: dict[tuple[str, str], int] = {cell: max(0, share - triplets.get(cell, 0)) for cell in possible}
     return tuple(
         CellCount(
             source=cell[0],

@@ -26,7 +26,8 @@ class _Part:
 
 def cast_of(config: BuildConfig) -> Iterator[tuple[str, Spec]]:
     """(role, adapter's spec) of everybody who made or checked something, in the order the data flows."""
-    yield "editor", config.generate.measure.editor
+    for editor in {editor.name: editor for editor in config.generate.measure.editors.values()}.values():
+        yield "editor", editor
     for voter in config.verify.measure.panel:
         yield "voter", voter
     yield "captioner", config.caption.measure.describer

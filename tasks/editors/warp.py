@@ -44,6 +44,7 @@ class WarpEditor(Adapter):
     weights = ("face_landmarker", "yunet")
     family = "MediaPipe"  # its mesh is the Face Landmarker's
     tuned_against = ("fer", "blendshapes")
+    uses_seed = False
     params: Params
 
     def edit(self, requests: Sequence[EditRequest]) -> Sequence[NDArray[np.uint8] | ItemFailed]:

@@ -1,10 +1,12 @@
 """The measuring half of a run: what models said of every row, stored by row and asked for once.
 
-A row that was measured under the same parameters is never measured again, whatever else changes in its shard.
+A key that was measured under the same parameters is never measured again, whatever else changes in its shard, nor
+because its row comes to owe further ones.
 """
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from schemas.outcomes import FailureKind
@@ -53,10 +55,14 @@ class Measurer:
         """A measurement or `Failed` for every owed key of `rows`; what was measured before is read, not redone."""
         stage, stored, owed = self.stages[name], self._stored(name, shard), self._owed(name, rows)
         due = []
-        for row, (input_, keys) in zip(rows, owed.values(), strict=True):
-            known = [stored.get((key, input_)) for key in keys]
-            if any(found is None or found.retryable for found in known):
-                due.append((row, input_, keys))
+        for row, inputs in zip(rows, owed.values(), strict=True):
+            missing = {
+                key: input_
+                for key, input_ in inputs.items()
+                if (found := stored.get((key, input_))) is None or found.retryable
+            }
+            if missing:
+                due.append((row, missing))
         fresh = [measured_row(stage.measurement, *answer) for answer in self._measure(stage, due)]
         if fresh:
             folder = self.folder(name, shard)
@@ -65,10 +71,14 @@ class Measurer:
             self.store.write_json(f"{folder}/{self._measured_name(name)}", commit.model_dump(mode="json"))
         return _by_key(owed, stored | {(row.key, row.input): row for row in fresh})
 
-    def _owed(self, name: str, rows: Sequence[Any]) -> dict[Key, tuple[str, Sequence[Key]]]:
-        """By the rows' keys: digest of what is measured of the row, and the keys it owes."""
-        stage = self.stages[name]
-        return {row.key: (digest([row], stage.ignores), stage.owes(row)) for row in rows}
+    def _owed(self, name: str, rows: Sequence[Any]) -> dict[Key, dict[Key, str]]:
+        """By the rows' keys: the keys a row owes, each with a digest of what is measured for it."""
+        stage, owed = self.stages[name], {}
+        for row in rows:
+            input_ = digest([row], stage.ignores)
+            own = {key: stage.key_identity(key) for key in stage.owes(row)}
+            owed[row.key] = {key: input_ if one is None else fingerprint(input_, one) for key, one in own.items()}
+        return owed
 
     def _measured_name(self, name: str) -> str:
         return f"measured-{self.measure_ids[name][:32]}.json"
@@ -87,27 +97,25 @@ class Measurer:
         ]
         return {(row.key, row.input): row for row in rows}
 
-    def _measure(
-        self, stage: AnyStage, due: Sequence[tuple[Any, str, Sequence[Key]]]
-    ) -> Iterator[tuple[Key, str, Any]]:
+    def _measure(self, stage: AnyStage, due: Sequence[tuple[Any, dict[Key, str]]]) -> Iterator[tuple[Key, str, Any]]:
         if not due:
             return
         if not self.may_measure:
             raise ModelsNeeded(stage.name)
-        input_of = {key: input_ for _, input_, keys in due for key in keys}
-        rows = [row for row, _, _ in due]
+        input_of = {key: input_ for _, missing in due for key, input_ in missing.items()}
+        context = replace(self.context, due=frozenset(input_of))
         try:
-            answers = list(stage.measure(rows, self.context))
+            answers = list(stage.measure([row for row, _ in due], context))
         except FedbenchError:
             raise
         except Exception:  # noqa: BLE001 - one poisoned row must hurt only itself: the rows go one by one
-            answers = [answer for row, _, keys in due for answer in self._measure_alone(stage, row, keys)]
+            answers = [answer for row, missing in due for answer in self._measure_alone(stage, row, missing, context)]
         for key, answer in settle(stage.name, "measure", list(input_of), answers).items():
             yield key, input_of[key], answer
 
-    def _measure_alone(self, stage: AnyStage, row: Any, keys: Sequence[Key]) -> list[tuple[Key, Any]]:
+    def _measure_alone(self, stage: AnyStage, row: Any, keys: Iterable[Key], context: Context) -> list[tuple[Key, Any]]:
         try:
-            return list(stage.measure([row], self.context))
+            return list(stage.measure([row], context))
         except FedbenchError:
             raise
         except Exception as error:  # noqa: BLE001 - an accident becomes a row with a kind, not the run's end
@@ -117,11 +125,11 @@ class Measurer:
             return [(key, Failed(kind, f"{type(error).__name__}; see crashes.log in the workspace")) for key in keys]
 
 
-def _by_key(owed: dict[Key, tuple[str, Sequence[Key]]], stored: dict[tuple[Key, str], Any]) -> dict[Key, Any]:
+def _by_key(owed: dict[Key, dict[Key, str]], stored: dict[tuple[Key, str], Any]) -> dict[Key, Any]:
     """The measurement or `Failed` of every owed key that has a stored row for its input."""
     return {
         key: Failed(row.kind, row.message, row.retryable) if row.kind else row.value
-        for input_, keys in owed.values()
-        for key in keys
+        for inputs in owed.values()
+        for key, input_ in inputs.items()
         if (row := stored.get((key, input_))) is not None
     }

@@ -22,7 +22,8 @@ class Adapter:
     output; `weights` names the entries of the model registry that the adapter reads; `local` names the parameters
     that only say where things lie on this machine. `family` names the family of models it belongs to, empty if none,
     and `tuned_against` the adapters that were looked at while it was tuned: neither can vouch for the other.
-    `sends_pictures_outside` says that pictures leave the machine with its calls.
+    `sends_pictures_outside` says that pictures leave the machine with its calls, `uses_seed` that another seed gives
+    another output (asked of editors alone).
     """
 
     class Params(BaseModel, extra="forbid", frozen=True):
@@ -34,6 +35,7 @@ class Adapter:
     family: str = ""
     tuned_against: tuple[str, ...] = ()
     sends_pictures_outside: bool = False
+    uses_seed: bool = True
 
     def __init__(self, params: Any) -> None:
         self.params = params

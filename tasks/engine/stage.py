@@ -88,12 +88,14 @@ class Context:
         images: The picture store.
         call: Every paid or outside call.
         log: One line for the log.
+        due: The owed keys that are asked for; None for all of the rows'.
     """
 
     run_seed: int
     images: ImageStore
     call: Calls
     log: Callable[[str], None]
+    due: frozenset[Key] | None = None
 
     def seed(self, key: Key) -> int:
         """A seed for one key, equal on every worker and in every batch."""
@@ -137,6 +139,10 @@ class Stage(Generic[Row, M]):
         """Everything but the rows that decides a measurement."""
         return [self.name, self.version, deciding(self.measure_params.model_dump(mode="json")), self.identities()]
 
+    def key_identity(self, key: Key) -> Any:
+        """What decides the measurement of this owed key beside the row and `measure_identity`; None for nothing."""
+        return None
+
     def cut_identity(self) -> list[Any]:
         """Everything but the measurements that decides a cut."""
         return [self.name, self.version, self.cut_params.model_dump(mode="json")]
@@ -146,7 +152,7 @@ class Stage(Generic[Row, M]):
         return [row.key]  # type: ignore[attr-defined]
 
     def measure(self, rows: Sequence[Row], ctx: Context) -> Iterator[tuple[Key, M | Failed]]:
-        """One measurement or `Failed` for every owed key of `rows`, in any order.
+        """One measurement or `Failed` for every owed key of `rows` that is in `ctx.due`, in any order.
 
         An answer depends on its row alone, whatever rows are beside it: rows come in any batches.
         """

@@ -41,7 +41,8 @@ def parts(config: BuildConfig) -> list[Part]:
     for stage in STAGES:
         measure = getattr(config, stage).measure
         for role in type(measure).model_fields:
-            value = getattr(measure, role)
+            # Top-ups may bring further editors.
+            value = tuple(measure.editors.values()) if role == "editor" else getattr(measure, role)
             adapters = value if isinstance(value, tuple) else (value,)
             found += [
                 Part(stage, role.replace("_", " "), adapter.name, _words(adapter.params))
@@ -62,9 +63,9 @@ def limits(config: BuildConfig) -> list[Limit]:
 
 
 def tries_out(config: BuildConfig) -> bool:
-    """Whether the editor was tuned against a voter that judges it, so that no pass rate says anything of quality."""
-    tuned_against = EDITORS.adapter_class(config.generate.measure.editor.name).tuned_against
-    return any(voter.name in tuned_against for voter in config.verify.measure.panel)
+    """Whether an editor was tuned against a voter that judges it, so that no pass rate says anything of quality."""
+    editors = [EDITORS.adapter_class(editor.name) for editor in config.generate.measure.editors.values()]
+    return any(voter.name in editor.tuned_against for voter in config.verify.measure.panel for editor in editors)
 
 
 def _limits(stage: str, half: str, section: BaseModel) -> Iterator[Limit]:
@@ -74,6 +75,8 @@ def _limits(stage: str, half: str, section: BaseModel) -> Iterator[Limit]:
             continue
         if "Adapter" in str(field.annotation):
             continue  # an empty list of adapters
+        if name == "top_up" and not value:
+            continue
         yield Limit(stage, half, name, _word(value), value != field.default, field.description or "")
 
 

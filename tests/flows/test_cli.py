@@ -4,6 +4,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -241,6 +242,10 @@ def test_the_folder_preset_without_a_root_is_refused(tmp_path: Path, monkeypatch
         (["recut", "--set", "rank.measure.mask_dilation=0.1"], "not a threshold"),
         (["recut", "--set", "rank.cut.nope=1"], "unknown key 'rank.cut.nope'"),
         (["recut", "--set", "rank.cut.top_k=0"], "rank.cut.top_k"),
+        (["top-up", "--editor", "nope"], "unknown editor 'nope'"),
+        (["top-up", "--editor", "[1"], "names no editor"),
+        (["top-up", "--attempts", "2"], "knows no seed"),
+        (["top-up", "--run", "nope"], "it has: demo"),
     ],
 )
 def test_a_mistake_in_looking_is_exit_code_2_and_leaves_no_trace(words: list[str], told: str, untouched: Path) -> None:
@@ -469,6 +474,31 @@ def test_recut_that_lets_more_in_says_what_was_never_measured(untouched: Path) -
 def test_recut_that_changes_nothing_moves_nobody(untouched: Path) -> None:
     said = as_json("recut", "-w", untouched, "--set", "rank.cut.top_k=2")
     assert (said["moved"], said["triplets_before"]) == ([], said["triplets_after"])
+
+
+def test_top_up_counts_the_cells_and_prints_a_command_that_works(copied: Path) -> None:
+    assert "No cell is short" in fine("top-up", "-w", copied)
+    sets = ["limit=7", "publish.cut.target=84"]
+    fine("demo", *(word for one in sets for word in ("--set", one)), "-w", copied)
+    assert "another attempt would be the same picture" in fine("top-up", "-w", copied)
+    before = snapshot(copied)
+    editor = "{name: warp, params: {intensity: 1.5}}"
+    told = as_json("top-up", "--editor", editor, "--called", "strong", "-w", copied)
+    shown = fine("top-up", "--editor", editor, "--called", "strong", "-w", copied)
+    assert snapshot(copied) == before
+    assert len(told["cells"]) == 42
+    assert told["new_edits"] == sum(cell["new_edits"] for cell in told["cells"]) > 0
+    assert told["short"] == sum(max(0, 2 - cell["has"]) for cell in told["cells"])
+    assert f"{told['new_edits']} new edits and at most {told['votes']} votes" in " ".join(shown.split())
+    assert told["command"] in shown
+    command = shlex.split(told["command"])
+    assert command[:3] == ["fedbench", "build", "-w"]
+    lines = shown[shown.index("generate:") : shown.index("\nor ")]
+    (copied / "more.yaml").write_text(lines)
+    by_option = load_config(None, Path(command[command.index("--config") + 1]), [command[-1]])
+    assert by_option == load_config("demo", copied / "more.yaml", sets)
+    due = as_json("status", "-w", copied, "--set", command[-1])["rows"]["generate"]["due"]
+    assert due == told["new_edits"]
 
 
 def test_a_finished_build_says_where_things_lie(copied: Path) -> None:

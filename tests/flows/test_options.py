@@ -110,6 +110,10 @@ def test_set_takes_yaml_and_steps_into_lists_and_bare_names(option: str, path: s
         ("rank.measure.identity.nam=x", ("unknown key 'rank.measure.identity.nam'", "name, params")),
         ("verify.measure.panel=[{name: fer, x: 1}]", ("unknown key 'verify.measure.panel.0.x'", "name, params")),
         ("rank..top_k=1", ("unknown key 'rank.'", "cut")),
+        (
+            "generate.measure.top_up=[{target: sad, aim: x}]",
+            ("unknown key 'generate.measure.top_up.0.aim'", "target", "called"),
+        ),
     ],
 )
 def test_an_unknown_key_is_named_with_those_known_there(option: str, words: tuple[str, ...]) -> None:
@@ -147,6 +151,27 @@ def test_a_wrong_type_is_named_with_its_place(option: str, words: tuple[str, ...
 )
 def test_an_impossible_value_is_named_with_what_is_possible(option: str, words: tuple[str, ...]) -> None:
     said(wrong(option), *words)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("{source: sad, target: sad}", "sad is no change from sad"),
+        ("{target: fear}", "fear is not among generate.measure.targets"),
+        ("{target: sad, called: other}", "there is none"),
+        ("{target: sad, editor: {name: warp, params: {intensity: 2}}}", "both called 'warp'"),
+        ("{target: sad, attempts: 0}", "greater than or equal to 1"),
+        ("{target: sad, editor: warp, called: A b}", "pattern"),
+    ],
+)
+def test_a_top_up_that_cannot_be_is_refused(entry: str, words: str) -> None:
+    said(wrong("generate.measure.targets=[sad, happy]", f"generate.measure.top_up=[{entry}]"), "top_up", ".0", words)
+
+
+def test_a_top_up_may_call_the_same_editor_by_another_name() -> None:
+    entry = "{target: sad, editor: {name: warp, params: {intensity: 2}}, called: strong}"
+    measure = load_config("demo", None, [f"generate.measure.top_up=[{entry}, {{target: fear}}]"]).generate.measure
+    assert {name: editor.params for name, editor in measure.editors.items()} == {"warp": {}, "strong": {"intensity": 2}}
 
 
 def test_infinity_is_refused() -> None:
