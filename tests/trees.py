@@ -5,7 +5,7 @@ Every quirk of the real sets is an option, so that a test says which one it is a
 
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -210,7 +210,9 @@ def in_fold(clip: int, fold: int) -> str:
     return "test" if own == fold else "train"
 
 
-def write_votes(path: Path, *, shuffled: bool = True) -> Path:
+def write_votes(
+    path: Path, *, shuffled: bool = True, clips: Mapping[int, tuple[int, tuple[int, ...], str]] = DFEW
+) -> Path:
     """The spreadsheet: order, the votes, clip name, annotation. `order` runs on whatever the rows' order."""
     import openpyxl  # type: ignore[import-untyped]
 
@@ -219,7 +221,7 @@ def write_votes(path: Path, *, shuffled: bool = True) -> Path:
     sheet = book.active
     names = ["1happy", "2sad", "3neutral", "4angry", "5surprise", "6disgust", "7fear"]
     sheet.append(["order", *names, "clip name", "annotation"])
-    rows: list[tuple[Any, ...]] = [(*votes, clip, code) for clip, (code, votes, _) in DFEW.items()]
+    rows: list[tuple[Any, ...]] = [(*votes, clip, code) for clip, (code, votes, _) in clips.items()]
     if shuffled:
         random.Random(1).shuffle(rows)
     for order, row in enumerate(rows, 1):

@@ -1,0 +1,136 @@
+"""The whole way, by the command line: two generated pools, a build at target 60, its release and hydration.
+
+The pools have the published names and shapes of SFEW 2.0 and DFEW, and hold crops of the few faces inside installed
+packages. So that a hundred of them pass, screening takes near duplicates and any number of pictures of a person or a
+clip here: the numbers of a real build are another thing altogether.
+"""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from schemas.expressions import Expression
+from tasks.sources.samples import SamplePool
+from tests.commands import environment, fedbench, run
+from tests.fakes import tree
+from tests.trees import save, text, write_video, write_votes
+
+pytestmark = pytest.mark.slow  # a minute and a half on two cores
+
+TARGET: Final = 60
+VARIANTS: Final = 6
+# The class folder of SFEW and the code of DFEW for what the sample photos show; the others stay unlabelled.
+FOLDERS: Final = {
+    Expression.HAPPY: "Happy",
+    Expression.NEUTRAL: "Neutral",
+    Expression.SURPRISE: "Surprise",
+    Expression.ANGER: "Angry",
+}
+CODES: Final = {Expression.HAPPY: 1, Expression.NEUTRAL: 3, Expression.ANGER: 4, Expression.SURPRISE: 5}
+
+
+def write_pools(root: Path) -> tuple[Path, Path]:
+    """An SFEW tree with half of the crops as stills, and a DFEW tree with the others as clips of two frames."""
+    sfew, dfew = root / "SFEW 2.0", root / "DFEW"
+    pool = SamplePool(SamplePool.Params(variants=VARIANTS, rejects=False))
+    clips: dict[int, tuple[int, tuple[int, ...], str]] = {}
+    for number, source in enumerate(pool.list(), 1):
+        pixels = pool.load(source).pixels
+        if source.label is None:
+            continue
+        if number % 2:
+            split = "Val" if number % 5 == 0 else "Train"
+            name = f"Film_{number % 7}_{number:04}00000_00000001.png"
+            save(sfew / split / FOLDERS[source.label] / name, pixels)
+        else:
+            code = CODES[source.label]
+            write_video(dfew / f"Clip/original/{number:05}.mp4", [pixels, pixels])
+            votes = tuple(8 if place == code else int(place in (2, 6)) for place in range(1, 8))
+            clips[number] = (code, votes, "train" if number % 10 else "test")
+    for part in ("train", "test"):
+        rows = [f"{clip},{code}" for clip, (code, _, split) in clips.items() if split == part]
+        text(
+            dfew / f"EmoLabel_DataSplit/{part}(single-labeled)/set_1.csv", "\r\n".join(["video_name,label", *rows, ""])
+        )
+    write_votes(dfew / "Annotation/annotation.xlsx", clips=clips)
+    return sfew, dfew
+
+
+@dataclass(frozen=True)
+class Story:
+    """Where everything of this story lies, and the command to go on with it."""
+
+    root: Path
+    workspace: Path
+    config: Path
+    env: dict[str, str]
+
+    def tell(self, *words: str | Path, code: int = 0) -> Any:
+        """What a verb says as JSON."""
+        done = run(fedbench(*words, "--json"), self.env, self.root, timeout=600)
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """The pools, and a build of 60 triplets from them."""
+    root = Path(os.environ.get("FEDBENCH_STORY") or tmp_path_factory.mktemp("story"))
+    sfew, dfew = write_pools(root)
+    values = {
+        "name": "benchmark",
+        "split": "test",
+        "pools": [{"name": "sfew", "params": {"root": str(sfew)}}, {"name": "dfew", "params": {"root": str(dfew)}}],
+        "shard_size": 12,
+        "screen": {"cut": {"near_duplicate_bits": 0, "max_per_clip": None, "max_per_identity": None}},
+        "publish": {"cut": {"target": TARGET, "margin": 1.1}},
+    }
+    config = root / "benchmark.yaml"
+    config.write_text(yaml.safe_dump(values))
+    made = Story(root, root / "workspace", config, environment(root / "prefect"))
+    told = made.tell("build", "--config", config, "-w", made.workspace)
+    assert told["triplets"] == TARGET
+    return made
+
+
+def test_the_build_is_as_asked_and_checks_out(story: Story) -> None:
+    folder = story.workspace / "datasets/benchmark/v1"
+    assert story.tell("verify", folder)["ok"]
+    rows = [row for path in folder.glob("data/*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert len(rows) == len({(row["pool"], row["source_id"]) for row in rows}) == TARGET
+    assert {row["pool"] for row in rows} == {"sfew", "dfew"}
+    told = story.tell("top-up", "-w", story.workspace)
+    assert sum(cell["has"] for cell in told["cells"]) == TARGET
+    # Whoever is full is no more than one above what is short and had more.
+    most = max(cell["has"] for cell in told["cells"])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert sum(cell["short"] for cell in manifest["cells"]) == told["short"]
+    assert most > 1
+    again = story.tell("build", "--config", story.config, "-w", story.workspace)
+    assert not again["written"]
+
+
+def test_the_index_and_its_pack_become_the_same_bytes_again(story: Story, tmp_path: Path) -> None:
+    made = story.tell("publish", "--release", "index", "--pack", "-w", story.workspace)
+    for folder in made.values():
+        assert story.tell("verify", folder)["ok"]
+    # Somebody else's copies, in other places.
+    for name in ("SFEW 2.0", "DFEW"):
+        shutil.copytree(story.root / name, tmp_path / "copies" / name.lower())
+    pools = [
+        {"name": kind, "params": {"root": str(tmp_path / "copies" / name)}}
+        for kind, name in (("sfew", "sfew 2.0"), ("dfew", "dfew"))
+    ]
+    config = tmp_path / "pools.yaml"
+    config.write_text(yaml.safe_dump({"pools": pools}))
+    out = tmp_path / "full"
+    told = story.tell("hydrate", made["index"], "--pack", made["pack"], "--config", config, "--out", out)
+    assert (told["ok"], told["identical"]) == (True, True)
+    assert tree(out) == tree(story.workspace / "datasets/benchmark/v1")
