@@ -15,6 +15,7 @@ class Status(StrEnum):
 class Reason(StrEnum):
     """Why a row was rejected."""
 
+    WITHDRAWN = "withdrawn"
     UNREADABLE = "unreadable"
     NO_FACE = "no_face"
     SEVERAL_FACES = "several_faces"

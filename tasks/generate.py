@@ -93,7 +93,7 @@ class Generate(Stage[Photo, Candidate]):
                 continue
             picture = ctx.images.put(_resized(result, source.pixels.shape))
             raw_size = (result.shape[0], result.shape[1])
-            ctx.images.remember_edit(request_key, picture.digest, raw_size)
+            ctx.images.remember_edit(request_key, picture.digest, raw_size, source.digest)
             yield key, _candidate(key, request, source, picture, raw_size)
 
     def cut(self, items: Sequence[Item[Photo, Candidate]]) -> Iterator[tuple[Key, Outcome]]:

@@ -24,6 +24,7 @@ from tasks.engine.rows import Commit
 from tasks.engine.shards import Shard, order, plan
 from tasks.engine.stage import Context, Stage
 from tasks.engine.store import Store, disk
+from tasks.engine.tombstones import NOBODY, Withdrawn, check_finished
 from tasks.generate import Generate
 from tasks.instruct import Instruct
 from tasks.leakage.compare import Guard
@@ -73,10 +74,12 @@ class Run:
         return f"runs/{self.config.name}"
 
 
-def make_stages(config: BuildConfig, pools: dict[str, SourcePool], guard: Guard | None = None) -> list[Stage[Any, Any]]:
+def make_stages(
+    config: BuildConfig, pools: dict[str, SourcePool], guard: Guard | None = None, withdrawn: Withdrawn = NOBODY
+) -> list[Stage[Any, Any]]:
     """The stages of a run, in the order the data flows."""
     return [
-        Screen(config.screen.measure, config.screen.cut, pools, guard),
+        Screen(config.screen.measure, config.screen.cut, pools, guard, withdrawn),
         Generate(config.generate.measure, config.generate.cut),
         Verify(config.verify.measure, config.verify.cut),
         Rank(config.rank.measure, config.rank.cut),
@@ -108,17 +111,21 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
 
     Raises:
         ConfigError: A pool, an adapter or a parameter is wrong.
-        WorkspaceError: The workspace cannot be used.
+        WorkspaceError: The workspace cannot be used, or a withdrawal has to be finished first.
     """
-    executor, images = _worker(str(workspace), config.model_dump_json())
+    withdrawn = Withdrawn.of(Store(workspace))
+    executor, images = _worker(str(workspace), config.model_dump_json(), withdrawn)
+    if extend:
+        check_finished(executor.store)
     pools = open_pools(config)
     check_outside(config, executor.stages.values())
     if extend and not config.calls.replay_only:
         check_routes(list(routes_in(config.model_dump(mode="json"))))
     kept_out = excluded(config, executor.store)
     # Workers only measure what is screened, so theirs need no guard.
-    stages = make_stages(config, pools, kept_out.guard) if kept_out else list(executor.stages.values())
-    sources = order(config.seed, (source for pool in pools.values() for source in pool.list()))
+    stages = make_stages(config, pools, kept_out.guard, withdrawn) if kept_out else list(executor.stages.values())
+    listed = (withdrawn.left_of(source) for pool in pools.values() for source in pool.list())
+    sources = order(config.seed, listed)
     # With the roots: a pool that lies elsewhere holds other photos, and so is planned anew.
     identity = fingerprint(config.seed, [spec.model_dump() for spec in config.pools])
     folder = f"runs/{config.name}/plan-{identity[:16]}"
@@ -131,7 +138,7 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
 
 
 @lru_cache(maxsize=4)
-def _worker(workspace: str, config_json: str) -> tuple[Executor, ImageStore]:
+def _worker(workspace: str, config_json: str, withdrawn: Withdrawn) -> tuple[Executor, ImageStore]:
     """What a process needs to work for a run; made once, so that its threads share decoded pictures and one ledger."""
     config = BuildConfig.model_validate_json(config_json)
     store = Store(Path(workspace))
@@ -144,12 +151,13 @@ def _worker(workspace: str, config_json: str) -> tuple[Executor, ImageStore]:
             file.write(text + "\n")
 
     context = Context(config.seed, images, calls, log)
-    return Executor(store, make_stages(config, open_pools(config)), (), context), images
+    return Executor(store, make_stages(config, open_pools(config), None, withdrawn), (), context), images
 
 
 def work(job: Job) -> dict[str, Commit]:
     """Do a job: what a worker runs, in whatever thread, process or machine."""
-    return do(_worker(job.workspace, job.config.model_dump_json())[0], job)
+    withdrawn = Withdrawn.of(Store(Path(job.workspace)))
+    return do(_worker(job.workspace, job.config.model_dump_json(), withdrawn)[0], job)
 
 
 def do(executor: Executor, job: Job) -> dict[str, Commit]:

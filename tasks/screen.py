@@ -13,12 +13,13 @@ from schemas.screening import ScreenCut, ScreenMeasure
 from tasks.engine.errors import UnreadableImage
 from tasks.engine.images import Picture
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage
+from tasks.engine.tombstones import NOBODY, WITHDRAWN, WORDS, Withdrawn
 from tasks.faces import ANALYZERS, EMBEDDERS, Face
 from tasks.faces.geometry import inter_eye_distance
 from tasks.faces.quality import exposure_shares, second_face_ratio, sharpness
 from tasks.leakage.compare import Guard
 from tasks.leakage.eye import Eye
-from tasks.leakage.hashes import face_hashes, picture_hashes
+from tasks.leakage.hashes import face_hashes, picture_hashes, pixel_sha256
 from tasks.leakage.places import portrait_of
 from tasks.sources import SourcePool
 from tasks.voters import VOTERS
@@ -42,10 +43,12 @@ class Screen(Stage[Source, SourceFacts]):
         cut_params: ScreenCut,
         pools: Mapping[str, SourcePool] | None = None,
         guard: Guard | None = None,
+        withdrawn: Withdrawn = NOBODY,
     ) -> None:
         super().__init__(measure_params, cut_params)
         self.pools = pools or {}
         self.guard = guard
+        self.withdrawn = withdrawn
 
     def identities(self) -> list[object]:
         faces, identity = self.measure_params.faces, self.measure_params.identity
@@ -56,14 +59,21 @@ class Screen(Stage[Source, SourceFacts]):
         ]
 
     def cut_identity(self) -> list[object]:
-        return [*super().cut_identity(), self.guard.digest if self.guard else ""]
+        identity = [*super().cut_identity(), self.guard.digest if self.guard else ""]
+        return [*identity, self.withdrawn.digest] if self.withdrawn.digest else identity
 
     def measure(self, rows: Sequence[Source], ctx: Context) -> Iterator[tuple[Key, SourceFacts | Failed]]:
         for row in rows:
+            if row.stamp == WITHDRAWN:
+                yield row.key, SourceFacts(problem=WITHDRAWN)
+                continue
             try:
                 loaded = self.pools[row.key.pool].load(row)
             except UnreadableImage as error:
                 yield row.key, SourceFacts(problem=error.reason, detail=str(error))
+                continue
+            if self.withdrawn.pixels and self.withdrawn.shows(pixel_sha256(loaded.pixels)):
+                yield row.key, SourceFacts(problem=WITHDRAWN)
                 continue
             picture = ctx.images.put(loaded.pixels)
             facts = self._facts(row, picture, loaded.file_sha256)
@@ -106,10 +116,18 @@ class Screen(Stage[Source, SourceFacts]):
         There the earlier source wins. A source that leaks is never admitted, so it takes nobody's place.
         """
         admitted = Admitted(self.cut_params)
-        outcomes = {item.key: unfit(item.row, item.measurement, self.cut_params) for item in items}
+        outcomes = {
+            item.key: self._withdrawn(item.measurement) or unfit(item.row, item.measurement, self.cut_params)
+            for item in items
+        }
         leaking = self._leaking([item for item in items if outcomes[item.key] is None])
         for item in items:
             yield item.key, outcomes[item.key] or leaking.get(item.key) or admitted.offer(item)
+
+    def _withdrawn(self, facts: SourceFacts) -> Rejected | None:
+        if facts.problem == WITHDRAWN or self.withdrawn.shows(facts.pixel_sha256):
+            return Rejected(Reason.WITHDRAWN, WORDS)
+        return None
 
     def _leaking(self, items: Sequence[Item[Source, SourceFacts]]) -> dict[Key, Rejected]:
         """By key, the first rule against a source that shares something with what is excluded."""

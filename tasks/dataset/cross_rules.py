@@ -103,13 +103,20 @@ def _review_faults(finalists: dict[Key, Row], places: dict[Key, int], config: Bu
 
 
 def _selection_faults(rows: Sequence[Row], config: BuildConfig) -> Iterator[Fault]:
-    """With a target, cells are filled evenly: a full one that lost a row is at most one below the fullest."""
+    """With a target, cells are filled evenly: a full one that lost a row is at most one below the fullest.
+
+    What was withdrawn after selection may be missing from any of them.
+    """
     triplets = [row for row in rows if isinstance(row, TripletRow)]
     left_out = [row for row in rows if isinstance(row, RejectedRow) and row.reason == Reason.NOT_SELECTED]
     target = config.publish.cut.target
     if target is not None and len(triplets) > target:
         yield Fault("manifest.json", "selection", f"{len(triplets)} triplets, the target is {target}")
     cells = Counter((row.source_expression, row.target) for row in triplets)
+    withdrawn = sum(isinstance(row, RejectedRow) and row.reason == Reason.WITHDRAWN for row in rows)
+    missing = withdrawn * config.review.cut.keep_per_source
+    fullest = max(cells.values(), default=0)
     for row in left_out:
-        if target != len(triplets) or cells[row.source_expression, row.target] < max(cells.values()) - 1:
+        room = cells[row.source_expression, row.target] + missing < fullest - 1
+        if room or target is None or target - len(triplets) > missing:
             yield Fault(row.id, "selection", "its cell had room")

@@ -86,7 +86,7 @@ def released(local: Path, out: Path, pictures: Collection[str]) -> Path:
             update={
                 "files": files,
                 "pictures": kept,
-                "full_sha256": "" if kept == manifest.pictures else _full_sha256(manifest, hashes),
+                "full_sha256": "" if kept == manifest.pictures else full_sha256(manifest, hashes),
             }
         )
         write_texts(aside, made.model_dump(mode="json"))
@@ -150,7 +150,7 @@ def whole(local: Path) -> tuple[Manifest, dict[str, str]]:
     return manifest, found
 
 
-def _full_sha256(manifest: Manifest, hashes: Mapping[str, str]) -> str:
+def full_sha256(manifest: Manifest, hashes: Mapping[str, str]) -> str:
     """Of the full release's checksums, as a release would be now: its texts are this program's, its tables the same."""
     tables_only = {name: hashes[name] for name in manifest.files}
     return sha256(checksum_lines(texts_of(manifest.model_dump(mode="json"), tables_only), tables_only))

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from schemas.outcomes import Reason, Status
 from schemas.published import SCHEMA_VERSION, ImageCell, RejectedRow, ReviewCell, TripletRow
 from schemas.records import Ballots, Candidate, Fidelity, Key, Photo, Record, Triplet
 from tasks.engine.dossier import Life, SourceLife
 from tasks.engine.fingerprint import canonical, sha256
 from tasks.engine.images import ImageStore
+from tasks.engine.tombstones import WORDS
 
 _PICTURES = {"source", "ground_truth", "image", "row_sha256"}
 
@@ -66,6 +68,27 @@ def triplet_row(source: SourceLife, life: Life, images: ImageStore) -> TripletRo
         ground_truth_sha256=candidate.image,
         source=_cell(images, photo.image, source.key, "source"),
         ground_truth=_cell(images, candidate.image, life.key, "ground_truth"),
+    )
+    return _signed(row)  # type: ignore[no-any-return]
+
+
+def tombstone_row(key: Key, licence: str) -> RejectedRow:
+    """What a data set keeps of a withdrawn source: that it was one, and under which licence it is counted."""
+    row = RejectedRow(
+        **_identity(key),
+        stage="screen",
+        status=Status.REJECTED,
+        reason=Reason.WITHDRAWN,
+        evidence=WORDS,
+        source_expression="",
+        instruction="",
+        votes=(),
+        change=None,
+        identity=None,
+        background_rmse=None,
+        licence=licence,
+        image_sha256="",
+        image=None,
     )
     return _signed(row)  # type: ignore[no-any-return]
 

@@ -6,12 +6,14 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tasks.dataset.card import render_card
 from tasks.dataset.croissant import croissant
 from tasks.engine.errors import ConfigError
 from tasks.engine.store import disk
+
+_UNFINISHED: Final = ".unfinished"
 
 
 def json_bytes(value: Any) -> bytes:
@@ -92,6 +94,28 @@ def swap(aside: Path, folder: Path) -> None:
         shutil.rmtree(replaced, ignore_errors=True)
 
 
+def recover(folder: Path) -> None:
+    """Put right what a killed writer of this folder left: the old one comes back where it was moved away."""
+    aside = _aside(folder)
+    replaced = aside.with_name(f"{aside.name}-replaced")
+    with disk(folder):
+        if replaced.exists() and not folder.exists():
+            replaced.rename(folder)
+        for left in (replaced, aside):
+            if left.exists():
+                shutil.rmtree(left)
+
+
+def interrupted(parent: Path) -> Iterator[Path]:
+    """The folders in `parent` whose writer was killed."""
+    for left in sorted(parent.glob(".*.unfinished*")):
+        yield left.with_name(left.name.removesuffix("-replaced").removesuffix(_UNFINISHED)[1:])
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}{_UNFINISHED}")
+
+
 @contextmanager
 def finished_folder(folder: Path) -> Iterator[Path]:
     """A folder beside `folder` to write into: it takes its place at the end, and is gone after an error.
@@ -100,12 +124,12 @@ def finished_folder(folder: Path) -> Iterator[Path]:
         ConfigError: There is something of that name which this program did not write.
         WorkspaceError: The disk.
     """
+    recover(folder)
     with disk(folder):
         ours = (folder / "checksums.sha256").is_file() or not folder.exists()
         if not ours and not (folder.is_dir() and not any(folder.iterdir())):
             raise ConfigError(f"{folder} holds something else already", "choose another --out")
-    aside = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(aside, ignore_errors=True)  # what a killed run left
+    aside = _aside(folder)
     with disk(aside):
         aside.mkdir(parents=True)
     try:

@@ -1,24 +1,23 @@
 """Checks a published data set by recomputing what its rows say, not by comparing checksums alone."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from schemas.config import BuildConfig
-from schemas.outcomes import Status
 from schemas.packs import PackManifest
-from schemas.published import PICTURES, Manifest, RejectedRow, TripletRow
+from schemas.published import PICTURES, Manifest, TripletRow
 from tasks.dataset.card import render_card
 from tasks.dataset.croissant import croissant
 from tasks.dataset.cross_rules import run_faults
-from tasks.dataset.manifest import cell_counts
 from tasks.dataset.parquet import left_out, published_schema
 from tasks.dataset.pictures import picture_faults
 from tasks.dataset.read import EMPTY, KINDS, config_of, filled, first_fault, read_manifest
+from tasks.dataset.recount import cells_of, funnel_of
 from tasks.dataset.roles import cast_of
-from tasks.dataset.rules import Fault, Row, after, column_faults, key_of, row_faults
+from tasks.dataset.rules import Fault, Row, column_faults, key_of, row_faults
 from tasks.dataset.texts import json_bytes
 from tasks.dataset.verify_files import contents, group_rows, listing_faults, part_of, readable, rendered_fault
 from tasks.dataset.verify_pack import verify_pack
@@ -128,31 +127,14 @@ def _funnel(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:
     triplets = [row for row in rows if isinstance(row, TripletRow)]
     if (len(sources), len(triplets)) != (manifest.sources, manifest.triplets):
         yield Fault("manifest.json", "count", f"{len(sources)} sources and {len(triplets)} triplets are there")
-    for said in manifest.funnel:
-        here = [
-            row
-            for row in rows
-            if isinstance(row, RejectedRow) and row.stage == said.stage and row.status != Status.KEPT
-        ]
-        through = [row for row in rows if row.target and after(row, said.stage)]
-        kept = len(sources) - len(here) if said.stage == "screen" else len(through)
-        counts = Counter(row.status for row in here)
-        counted = {
-            "stage": said.stage,
-            "owed": kept + len(here),
-            **{str(status): counts.get(status, 0) for status in Status},
-            "kept": kept,
-            "reasons": dict(sorted(Counter(row.reason for row in here if row.reason).items())),
-        }
-        if counted != said.model_dump():
-            yield Fault("manifest.json", "funnel", f"{said.stage}: the rows give {counted}")
+    for said, counted in zip(manifest.funnel, funnel_of(rows, [line.stage for line in manifest.funnel]), strict=True):
+        if counted != said:
+            yield Fault("manifest.json", "funnel", f"{said.stage}: the rows give {counted.model_dump()}")
 
 
 def _cells(rows: Sequence[Row], manifest: Manifest, config: BuildConfig) -> Iterator[Fault]:
     """The natural and the published mix, counted again."""
-    survivors = Counter((row.source_expression, row.target) for row in rows if row.target and after(row, "instruct"))
-    triplets = Counter((row.source_expression, row.target) for row in rows if isinstance(row, TripletRow))
-    if cell_counts(survivors, triplets, config) != manifest.cells:
+    if cells_of(rows, config) != manifest.cells:
         yield Fault("manifest.json", "count", "survivors or triplets by source and target expression differ")
 
 

@@ -79,22 +79,23 @@ class ImageStore:
         pixels.setflags(write=False)
         return self._keep(Picture(digest, pixels))
 
-    def remember_edit(self, request: str, digest: str, raw_size: tuple[int, int]) -> None:
+    def remember_edit(self, request: str, digest: str, raw_size: tuple[int, int], source: str) -> None:
         """Note that the edit with this request key came out as this picture, the moment it exists.
 
         Args:
             request: The request's key.
             digest: The stored picture.
             raw_size: (height, width) the editor gave, before it was brought to the source's.
+            source: Digest of what was edited, by which the edits of a withdrawn source are found.
         """
-        note = f"{digest} {raw_size[0]} {raw_size[1]}"
+        note = f"{digest} {raw_size[0]} {raw_size[1]} {source}"
         self._store.write(f"edits/{request[:2]}/{request}", note.encode(), durable=False)
 
     def recall_edit(self, request: str) -> tuple[Picture, tuple[int, int]] | None:
         """The picture an edit came out as, and its raw size, or None if it must be made (again)."""
         note = (self._store.read(f"edits/{request[:2]}/{request}") or b"").decode().split()
         try:
-            digest, height, width = note
+            digest, height, width, *_ = note
             return self.get(digest), (int(height), int(width))
         except (ValueError, WorkspaceError):
             # No note or no whole picture: a kill or a power cut came between. The edit is made again.

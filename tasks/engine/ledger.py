@@ -1,10 +1,12 @@
 """What was asked, answered and paid: one SQLite file of answers by key and a row per attempt."""
 
 import fcntl
+import json
 import os
+import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, astuple, dataclass, field
 from enum import StrEnum
@@ -105,6 +107,11 @@ def clean(message: str) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         message = message.replace(secret, "***")
     return " ".join(message.split())[:300]
+
+
+def _names(request: str, images: Collection[str]) -> bool:
+    """Whether a stored request names one of these pictures, wherever in it."""
+    return any(found in images for found in re.findall("[0-9a-f]{64}", request))
 
 
 @contextmanager
@@ -225,6 +232,36 @@ class Ledger:
             return []
         with _usable(self._path), closing(sqlite3.connect(self._path)) as reader:
             return [Total(*row) for row in reader.execute(_TOTALS, [self._run])]
+
+    def forget(self, images: Collection[str]) -> list[str]:
+        """Delete what was answered about these pictures, so that no page of the file holds it; the money stays.
+
+        Returns:
+            The providers that were sent one, once per answer.
+        """
+        if not images or not self._path.exists():
+            return []
+        with self._transaction() as db:
+            db.execute("PRAGMA secure_delete = ON")
+            requests = db.execute("SELECT key, request FROM answers").fetchall()
+            found = {key: json.loads(request) for key, request in requests if _names(request, images)}
+            for key in found:
+                db.execute("DELETE FROM answers WHERE key = ?", [key])
+                db.execute("UPDATE ledger SET message = NULL WHERE key = ?", [key])
+        # Also when nothing was found: a run that was killed here has yet to do it.
+        with self._lock, _usable(self._path):
+            assert self._db is not None, "it was used a moment ago"
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return sorted(request["provider"] for request in found.values())
+
+    def count(self, images: Collection[str]) -> int:
+        """How many answers are about these pictures. Reads beside a writer, and makes no file."""
+        if not self._path.exists():
+            return 0
+        with _usable(self._path), closing(sqlite3.connect(self._path)) as reader:
+            requests = reader.execute("SELECT request FROM answers")
+            return sum(_names(request, images) for (request,) in requests)
 
     def close(self) -> None:
         """Free the file; the next use opens it again."""

@@ -153,7 +153,12 @@ class Store:
 
     def write_part(self, folder: str, record: type[R], rows: Sequence[R]) -> str:
         """Write rows as one immutable Parquet file named by its digest; returns the name."""
-        table = pa.Table.from_pylist([row.model_dump() for row in rows], schema=arrow_schema(record))
+        return self.write_table(
+            folder, pa.Table.from_pylist([row.model_dump() for row in rows], schema=arrow_schema(record))
+        )
+
+    def write_table(self, folder: str, table: pa.Table) -> str:
+        """Write a table as one immutable part; returns the name."""
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd", use_dictionary=False)
         data = sink.getvalue().to_pybytes()

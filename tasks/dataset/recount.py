@@ -1,0 +1,34 @@
+"""The manifest's counts, counted again from published rows."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from schemas.config import BuildConfig
+from schemas.outcomes import Status
+from schemas.published import CellCount, RejectedRow, StageCount, TripletRow
+from tasks.dataset.manifest import cell_counts
+from tasks.dataset.rules import Row, after, key_of
+
+
+def funnel_of(rows: Sequence[Row], stages: Sequence[str]) -> tuple[StageCount, ...]:
+    """The funnel, from where every row ended."""
+    sources = len({key_of(row).source() for row in rows})
+    lines = []
+    for stage in stages:
+        here = [
+            row for row in rows if isinstance(row, RejectedRow) and row.stage == stage and row.status != Status.KEPT
+        ]
+        through = [row for row in rows if row.target and after(row, stage)]
+        kept = sources - len(here) if stage == "screen" else len(through)
+        counts = Counter(row.status for row in here)
+        line = {str(status): counts.get(status, 0) for status in Status} | {"kept": kept}
+        reasons = dict(sorted(Counter(row.reason for row in here if row.reason).items()))
+        lines.append(StageCount(stage=stage, owed=kept + len(here), reasons=reasons, **line))
+    return tuple(lines)
+
+
+def cells_of(rows: Sequence[Row], config: BuildConfig) -> tuple[CellCount, ...]:
+    """The natural and the published mix."""
+    survivors = Counter((row.source_expression, row.target) for row in rows if row.target and after(row, "instruct"))
+    triplets = Counter((row.source_expression, row.target) for row in rows if isinstance(row, TripletRow))
+    return cell_counts(survivors, triplets, config)
