@@ -24,6 +24,8 @@ from tasks.engine.dossier import Life, SourceLife, lives
 from tasks.engine.errors import ConfigError
 from tasks.engine.recut import recalled
 from tasks.engine.stage import Failed
+from tasks.engine.store import Store
+from tasks.engine.tombstones import read_withdrawals
 from tasks.pipeline import Run, narrowed, open_run
 from tasks.report.funnel import funnel, funnel_table
 from tasks.results import Result, finish_if_done, saved_config
@@ -129,11 +131,20 @@ def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_js
     """Per stage: shards done and due, and the funnel so far."""
     run = opened(workspace, name, sets)
     rows = funnel(run.executor.order, narrowed(run, run.executor.commits()))
+    gone = read_withdrawals(run.store)
     if as_json:
         reuse = {
             stage: {"measured": known, "due": missing} for stage, (known, missing) in recalled(run.executor).items()
         }
-        print_json({"run": run.config.name, "funnel": [asdict(row) for row in rows], "rows": reuse})
+        print_json(
+            {
+                "run": run.config.name,
+                "funnel": [asdict(row) for row in rows],
+                "rows": reuse,
+                "withdrawn": [str(stone.key) for stone in gone.tombstones],
+                "withdrawal_unfinished": gone.unfinished is not None,
+            }
+        )
         return
     OUT.print(funnel_table(rows))
     due = [row.stage for row in rows if not row.complete]
@@ -147,10 +158,20 @@ def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_js
         OUT.print("Rows that models have yet to let pass come on top.")
     else:
         OUT.print("Everything is done.")
+    if gone.tombstones:
+        OUT.print(f"Withdrawn from this workspace for good: {_some([str(stone.key) for stone in gone.tombstones])}")
+    if gone.unfinished:
+        OUT.print("A withdrawal was stopped before its end: run `fedbench withdraw` once more; it needs no key.")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def show_life(workspace: Path, name: str | None, key: str, *, as_json: bool) -> None:
-    """One source with its candidates, or one candidate."""
+    """One source with its candidates, or one candidate; of a withdrawn one, that it is."""
+    if _told_withdrawn(workspace, key, as_json=as_json):
+        return
     run = opened(workspace, name)
     source, wanted = _find(run, key)
     told = [source, *source.candidates] if wanted is source else [source, wanted]
@@ -162,6 +183,19 @@ def show_life(workspace: Path, name: str | None, key: str, *, as_json: bool) -> 
     OUT.print(Text("prompts", style="bold"))
     for prompt in prompts.names():
         OUT.print(Text(f"  {prompt}  {prompts.sha256_of(prompt)[:12]}"))
+
+
+def _told_withdrawn(workspace: Path, key: str, *, as_json: bool) -> bool:
+    """Tell of the tombstone of a key, if there is one."""
+    stones = read_withdrawals(Store(workspace)).tombstones if workspace.is_dir() else ()
+    stone = next((stone for stone in stones if key == str(stone.key) or key.startswith(f"{stone.key}:")), None)
+    if stone is None:
+        return False
+    if as_json:
+        print_json({"withdrawn": stone.model_dump(mode="json", exclude={"pixels"})})
+    else:
+        OUT.print(Text(f"{stone.key} was withdrawn on {stone.day}{f': {stone.reason}' if stone.reason else '.'}"))
+    return True
 
 
 def _find(run: Run, key: str) -> tuple[SourceLife, Life]:

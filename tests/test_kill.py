@@ -38,12 +38,13 @@ class Points:
         self.passed.append(str(file))
 
     def around(self, owner: Any, name: str, *, after: bool) -> None:
-        """Put a point before the calls of a method, and one after."""
+        """Put a point before the calls of a method or function, and perhaps one after."""
         original = getattr(owner, name)
 
-        def wrapped(self_: Any, file: Any, *args: Any, **kwargs: Any) -> Any:
+        def wrapped(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            file = args[0] if args else self_
             self.pass_one(file)
-            result = original(self_, file, *args, **kwargs)
+            result = original(self_, *args, **kwargs)
             if after:
                 self.pass_one(file)
             return result

@@ -15,7 +15,7 @@ from schemas.packs import PackManifest
 from schemas.published import PICTURES, Manifest
 from schemas.records import Key
 from tasks.dataset.parquet import RowWriter, left_out
-from tasks.dataset.read import EMPTY, KINDS, config_of, plain_rows, read_manifest, tables, typed_rows
+from tasks.dataset.read import EMPTY, KINDS, config_of, data_set, plain_rows, read_manifest, tables, typed_rows
 from tasks.dataset.recount import cells_of, funnel_of
 from tasks.dataset.release import PACKED, full_sha256, whole, write_pack_texts
 from tasks.dataset.rows import tombstone_row
@@ -187,3 +187,17 @@ def _keep_git_notes(folder: Path, aside: Path) -> None:
     with disk(aside):
         for note in folder.glob(".git*"):
             shutil.copyfile(note, aside / note.name)
+
+
+def withdrawn_in(folder: Path) -> set[Key]:
+    """The sources that a data set, or a release of one, says were withdrawn.
+
+    Raises:
+        ConfigError: It is none, or it says of nobody so.
+    """
+    manifest = data_set(folder)
+    rows = plain_rows(folder, tables(manifest.files, "rejected"), ["pool", "source_id", "reason"])
+    keys = {Key(row["pool"], row["source_id"]) for row in rows if row["reason"] == Reason.WITHDRAWN}
+    if not keys:
+        raise ConfigError(f"nothing is withdrawn in {folder}", "give a newer release to --like")
+    return keys

@@ -11,6 +11,7 @@ from schemas.records import Key, Record
 from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.store import Store
+from tasks.engine.tombstones import NOBODY, Withdrawn
 from tasks.leakage.compare import Guard
 from tasks.leakage.eye import Eye
 from tasks.leakage.places import Place, open_place, scope_of
@@ -110,10 +111,11 @@ def _gather(place: Place, eye: Eye, memory: Store | None, threads: int) -> list[
             ready[row.key] = row.model_copy(update=kept)
     known = {entry.portrait.key: entry.portrait for entry in due if entry.portrait.key not in ready}
     fresh: list[_Seen] = []
+    withdrawn = Withdrawn.of(memory) if memory else NOBODY
     if known:
         for portrait in eye.look_at_all(known, place.pictures(known), threads):
             ready[portrait.key] = portrait
-            if memory and portrait.phash and stamps[portrait.key]:
+            if memory and portrait.phash and stamps[portrait.key] and not withdrawn.shows(portrait.pixel_sha256):
                 fresh.append(_Seen(stamp=stamps[portrait.key], portrait=portrait))
                 if len(fresh) == _STEP:
                     _remember(memory, folder, fresh)

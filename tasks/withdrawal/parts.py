@@ -45,11 +45,9 @@ def read_table(path: Path, columns: Sequence[str] = ()) -> pa.Table:
         WorkspaceError: It cannot be read.
     """
     try:
-        there = None
-        if columns:
-            schema = pq.read_schema(path)
-            there = [name for name in columns if _has(schema, name)]
-        return pq.read_table(path, columns=there, memory_map=False, use_threads=False)
+        file = pq.ParquetFile(path)
+        there = [name for name in columns if _has(file.schema_arrow, name)]
+        return file.read(columns=there or None, use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise WorkspaceError(
             f"cannot read {path}: {str(error).splitlines()[0]}",

@@ -1,5 +1,6 @@
 """Whom a withdrawal is about: sources by key, the same picture under other names, and a person's other sources."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -85,7 +86,7 @@ def parse(text: str) -> Key:
     Raises:
         ConfigError: It is no key.
     """
-    source = text.rpartition(":")[0] if "@" in text.rpartition(":")[2] else text
+    source = re.sub(r":\w+@[^:@]+#\d+$", "", text)
     pool, slash, source_id = source.partition("/")
     if not (pool and slash and source_id):
         raise ConfigError(f"'{text}' is no key", "give it as reports show it: pool/source_id")
