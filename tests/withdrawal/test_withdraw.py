@@ -85,7 +85,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     row = pq.read_table(made.published.folder / "data").to_pylist()[0]
     key = Key(row["pool"], row["source_id"])
     (root / "crashes.log").write_text(f"verify crashed on {key}:\n...\n")
-    calls = Calls(root / "answers.sqlite", CallSettings(run="fakes"))
+    calls = Calls(root / "answers.sqlite", CallSettings(), "fakes")
     for number, picture in enumerate((row["source_sha256"], "0" * 64, row["ground_truth_sha256"])):
         reply = Reply(f"the person smiles, says {picture[:20]} " * 300, cost=0.25)
         calls.ask(Request("voter", "acme", "m", {"n": number}, "p", (picture,)), partial(lambda one: one, reply))
@@ -223,7 +223,7 @@ def test_the_others_stay_as_they_were(filled: Filled, tmp_path: Path) -> None:
             assert [row["reason"] for row in stones] == (
                 ["withdrawn"] if "reason" in after[0] and part == "rejected" else []
             )
-    calls = Calls(root / "answers.sqlite", CallSettings(run="fakes"))
+    calls = Calls(root / "answers.sqlite", CallSettings(), "fakes")
     assert calls.totals() == filled.calls
     with sqlite3.connect(root / "answers.sqlite") as db:
         assert db.execute("SELECT count(*) FROM answers").fetchone() == (1,)
