@@ -27,6 +27,8 @@ PACKAGES: Final[dict[str, tuple[str, bool]]] = {
     "onnxruntime": ("no identity model", False),
     "insightface": ("no identity model, and six sample photos fewer", False),
     "ai_edge_litert": ("no `fer` voter", False),
+    "torch": ("no `vlm` voter: `make torch`", True),
+    "transformers": ("no `vlm` voter: `make torch`", True),
     "feat": ("no sample photos, so no demo", True),
     "datasets": ("data sets cannot be loaded here with load_dataset; building and verifying need it not", True),
 }

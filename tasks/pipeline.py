@@ -39,6 +39,7 @@ from tasks.review import Review
 from tasks.screen import Screen
 from tasks.sources import POOLS, SourcePool
 from tasks.verify import Verify
+from tasks.voters import VOTERS
 
 # Runs of stages without a barrier. The first ends in one over all sources; `publish` is one over all triplets.
 SCREENING: Final = ("screen",)
@@ -121,6 +122,9 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     check_outside(config, executor.stages.values())
     if extend and not config.calls.replay_only:
         check_routes(list(routes_in(config.model_dump(mode="json"))))
+    if extend:
+        for voter in (*config.screen.measure.label_panel, *config.verify.measure.panel):
+            VOTERS.check(voter.name, voter.params)
     kept_out = excluded(config, executor.store)
     # Workers only measure what is screened, so theirs need no guard.
     stages = make_stages(config, pools, kept_out.guard, withdrawn) if kept_out else list(executor.stages.values())

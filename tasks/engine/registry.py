@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+import prompts
 from schemas.routes import deciding
 from tasks.engine import weights
 from tasks.engine.errors import ConfigError
@@ -23,7 +24,7 @@ class Adapter:
     that only say where things lie on this machine. `family` names the family of models it belongs to, empty if none,
     and `tuned_against` the adapters that were looked at while it was tuned: neither can vouch for the other.
     `sends_pictures_outside` says that pictures leave the machine with its calls, `uses_seed` that another seed gives
-    another output (asked of editors alone).
+    another output (asked of editors alone). `prompts` names what it may say to a model.
     """
 
     class Params(BaseModel, extra="forbid", frozen=True):
@@ -36,9 +37,14 @@ class Adapter:
     tuned_against: tuple[str, ...] = ()
     sends_pictures_outside: bool = False
     uses_seed: bool = True
+    prompts: tuple[str, ...] = ()
 
     def __init__(self, params: Any) -> None:
         self.params = params
+
+    @classmethod
+    def check(cls, params: Any) -> None:
+        """Raise the ConfigError that its construction would, as far as can be told without loading a model."""
 
 
 class Registry(Generic[T]):
@@ -92,7 +98,12 @@ class Registry(Generic[T]):
             "version": adapter.version,
             "params": deciding(self.parse(name, params).model_dump(mode="json", exclude=set(adapter.local))),
             "weights": {weight: weights.sha256_of(weight) for weight in adapter.weights},
+            **({"prompts": {each: prompts.sha256_of(each) for each in adapter.prompts}} if adapter.prompts else {}),
         }
+
+    def check(self, name: str, params: Mapping[str, Any]) -> None:
+        """A ConfigError where the adapter could not work, before anything is spent."""
+        self.adapter_class(name).check(self.parse(name, params))
 
     def get(self, name: str, params: Mapping[str, Any]) -> T:
         """The adapter, held by the calling thread, so that it need not be thread-safe.

@@ -42,7 +42,7 @@ def sha256_of(name: str) -> str:
     weight = entry(name)
     if weight.derivation:
         return _derived_identity(weight)
-    return weight.sha256 or _hash(path(name))
+    return weight.sha256 or hash_file(path(name))
 
 
 def path(name: str) -> Path:
@@ -67,7 +67,7 @@ def state(name: str) -> State:
     weight = entry(name)
     found = _locate(weight)
     if found is not None:
-        return "ready" if _expected(weight, found) in ("", _hash(found)) else "wrong hash"
+        return "ready" if _expected(weight, found) in ("", hash_file(found)) else "wrong hash"
     if weight.derivation:
         source = state(weight.derivation.source)
         return source if source in ("missing", "wrong hash") else "derivable"
@@ -152,7 +152,7 @@ def _expected(weight: Weight, found: Path) -> str:
 
 
 def _check(weight: Weight, found: Path) -> None:
-    expected, actual = _expected(weight, found), _hash(found)
+    expected, actual = _expected(weight, found), hash_file(found)
     if expected not in ("", actual):
         raise WorkspaceError(
             f"wrong hash of the model '{weight.name}': {found} has sha256 {actual}, expected {expected}",
@@ -171,7 +171,7 @@ def _derive(weight: Weight, derivation: Derivation) -> Path:
     def make(partial: Path) -> None:
         convert(source, partial)
         # The note goes first: a file without one never counts as good.
-        _write(target.with_suffix(".sha256"), lambda note: _save(note, _hash(partial)))
+        _write(target.with_suffix(".sha256"), lambda note: _save(note, hash_file(partial)))
 
     return _write(target, make)
 
@@ -200,7 +200,7 @@ def _write(target: Path, make: Callable[[Path], None]) -> Path:
     return target
 
 
-def _hash(file: Path) -> str:
+def hash_file(file: Path) -> str:
     """sha256 of a file, read once per process as long as its size and time stay."""
     about = file.stat()
     key = (str(file), about.st_size, about.st_mtime_ns)

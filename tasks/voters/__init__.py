@@ -22,5 +22,6 @@ VOTERS: Registry[Voter] = Registry(
     {
         "fer": "tasks.voters.expert:FerVoter",
         "blendshapes": "tasks.voters.expert:BlendshapeVoter",
+        "vlm": "tasks.voters.vlm:VlmVoter",
     },
 )

@@ -84,3 +84,63 @@ def _t5() -> tuple[Any, Any]:
     tokenizer = T5Tokenizer(vocab=pieces, extra_ids=0, model_max_length=512)
     config = T5Config(vocab_size=len(pieces), d_model=WIDTH, d_ff=WIDTH, d_kv=16, num_heads=2, num_layers=1)
     return T5EncoderModel(config), tokenizer
+
+
+CHAT: Final = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{% for part in message.content %}"
+    "{{ '<|vision_start|><|image_pad|><|vision_end|>' if part.type == 'image' else part.text }}{% endfor %}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_MARKS: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>",
+                 "<|image_pad|>", "<|video_pad|>")  # fmt: skip
+
+
+def vlm() -> tuple[Any, Any]:
+    """A Qwen2.5-VL and its processor: a byte is a token, 28 × 28 pixels are one."""
+    import torch
+    from transformers import (
+        Qwen2_5_VLConfig,
+        Qwen2_5_VLForConditionalGeneration,
+        Qwen2Tokenizer,
+        Qwen2VLImageProcessor,
+        Qwen2VLProcessor,
+        Qwen2VLVideoProcessor,
+    )
+
+    vocab = {word: place for place, word in enumerate((*alphabet(), *_MARKS))}
+    tokenizer = Qwen2Tokenizer(vocab=vocab, merges=[], extra_special_tokens=list(_MARKS[1:]), eos_token="<|im_end|>")
+    processor = Qwen2VLProcessor(
+        image_processor=Qwen2VLImageProcessor(min_pixels=28 * 28, max_pixels=56 * 56),
+        tokenizer=tokenizer,
+        video_processor=Qwen2VLVideoProcessor(),
+        chat_template=CHAT,
+    )
+    torch.manual_seed(0)
+    config = Qwen2_5_VLConfig(
+        text_config={
+            "vocab_size": len(vocab),
+            "hidden_size": 64,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 8192,
+            "rope_parameters": {"mrope_section": [2, 3, 3], "rope_type": "default", "rope_theta": 1e4},
+            "bos_token_id": None,
+            "eos_token_id": vocab["<|im_end|>"],
+            "pad_token_id": vocab["<|endoftext|>"],
+        },
+        vision_config={
+            "depth": 1,
+            "hidden_size": 32,
+            "intermediate_size": 32,
+            "num_heads": 2,
+            "out_hidden_size": 64,
+            "fullatt_block_indexes": [0],
+        },
+        image_token_id=vocab["<|image_pad|>"],
+        video_token_id=vocab["<|video_pad|>"],
+        vision_start_token_id=vocab["<|vision_start|>"],
+        vision_end_token_id=vocab["<|vision_end|>"],
+    )
+    return Qwen2_5_VLForConditionalGeneration(config).eval(), processor
