@@ -102,7 +102,9 @@ class Model:
         place.check()
         import torch
         from transformers import AutoModelForImageTextToText, AutoProcessor
+        from transformers.utils import logging
 
+        logging.disable_progress_bar()
         self._torch: Any = torch
         self._lock = threading.Lock()
         gpu = "cuda" if torch.cuda.is_available() else "cpu"

@@ -101,13 +101,14 @@ class VlmVoter(Adapter):
         answers = [json.dumps({key: word}) for word in words]
         logs = self._model.likelihoods(pixels, prompts.render(self._prompt), answers)
         weights = [math.exp(log - max(logs)) for log in logs]
-        shares = dict(zip(words, (weight / math.fsum(weights) for weight in weights), strict=True))
+        # Four digits: the last bits of a network's numbers are the machine's.
+        shares = dict(zip(words, (round(weight / math.fsum(weights), 4) for weight in weights), strict=True))
         word = max(words, key=lambda each: shares[each])
-        raw = json.dumps({each: round(share, 4) for each, share in shares.items()}, separators=(",", ":"))
+        raw = json.dumps(shares, separators=(",", ":"))
         if word == CANNOT_TELL:
             return Ballot(abstained=Abstention.CANNOT_TELL, raw=raw)
         answer: Class = kind(word)
-        return Ballot(answer=answer, confidence=min(1.0, shares[word]), raw=raw)
+        return Ballot(answer=answer, confidence=shares[word], raw=raw)
 
 
 def _place(params: VlmVoter.Params) -> Place:

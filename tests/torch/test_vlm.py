@@ -105,9 +105,7 @@ def test_words_that_compete_give_the_same_answer_and_a_confidence(taught: Path) 
         ballot = vote(taught, shown, granularity="fine", answer="likelihood")
         shares = json.loads(ballot.raw)
         assert ballot.answer is Expression(word)
-        assert ballot.confidence == pytest.approx(shares[word], abs=1e-4)
-        assert ballot.confidence is not None
-        assert ballot.confidence > 0.5
+        assert ballot.confidence == shares[word] > 0.5
         assert shares.keys() == {*map(str, Expression), "cannot tell"}
         assert math.fsum(shares.values()) == pytest.approx(1, abs=1e-3)
 
