@@ -1,7 +1,8 @@
 """Screen: what each source photo is like, then which of them pass, alone and beside the others."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from schemas.records import Key, Photo, Source, SourceFacts, Vote
 from schemas.screening import ScreenCut, ScreenMeasure
 from tasks.engine.errors import UnreadableImage
 from tasks.engine.images import Picture
-from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage
+from tasks.engine.stage import Context, Cutter, Failed, Item, Kept, Outcome, Rejected, Scope, Stage
 from tasks.engine.tombstones import NOBODY, WITHDRAWN, WORDS, Withdrawn
 from tasks.faces import ANALYZERS, EMBEDDERS, Face
 from tasks.faces.geometry import inter_eye_distance
@@ -110,12 +111,17 @@ class Screen(Stage[Source, SourceFacts]):
             "embedding": EMBEDDERS.get(spec.name, spec.params).embed(picture, faces[0]).astype("<f4").tobytes(),
         }
 
-    def cut(self, items: Sequence[Item[Source, SourceFacts]]) -> Iterator[tuple[Key, Outcome]]:
+    def cut(self, items: Sequence[Item[Source, SourceFacts]]) -> Iterable[tuple[Key, Outcome]]:
         """Thresholds and what is excluded, row by row; then duplicates, persons and caps in plan order.
 
         There the earlier source wins. A source that leaks is never admitted, so it takes nobody's place.
         """
-        admitted = Admitted(self.cut_params)
+        return self.cutter()(items)
+
+    def cutter(self) -> Cutter:
+        return partial(self._cut, Admitted(self.cut_params))
+
+    def _cut(self, admitted: "Admitted", items: Sequence[Item[Source, SourceFacts]]) -> Iterator[tuple[Key, Outcome]]:
         outcomes = {
             item.key: self._withdrawn(item.measurement) or unfit(item.row, item.measurement, self.cut_params)
             for item in items
@@ -194,7 +200,7 @@ def unfit(row: Source, facts: SourceFacts, cut: ScreenCut) -> Rejected | None:
 
 
 class Admitted:
-    """The sources admitted so far: greedy, so that a longer list never changes an earlier decision."""
+    """The sources admitted so far, about 1 kB of each: greedy, so that a longer list changes no earlier decision."""
 
     def __init__(self, cut: ScreenCut) -> None:
         self._cut = cut
@@ -242,8 +248,8 @@ class Admitted:
             return None
         if facts.pixel_sha256 in self._pixels:
             return Rejected(Reason.DUPLICATE, f"same pixels as {self._pixels[facts.pixel_sha256]}")
-        if len(self._hashes):
-            bits = np.bitwise_count(self._hashes ^ np.uint64(int(facts.phash, 16)))
+        if self._keys:
+            bits = np.bitwise_count(self._hashes[: len(self._keys)] ^ np.uint64(int(facts.phash, 16)))
             nearest = int(bits.argmin())
             if bits[nearest] <= self._cut.near_duplicate_bits:
                 return Rejected(
@@ -257,7 +263,7 @@ class Admitted:
         """The first admitted source of the same person: the pool's own word for it, else the closest face."""
         if row.identity:
             return Key(row.key.pool, f"identity {row.identity}")
-        if len(self._faces):
+        if self._keys:
             cosines = self._faces[: len(self._keys)] @ face
             closest = int(cosines.argmax())
             if cosines[closest] >= self._cut.same_identity:
@@ -279,14 +285,14 @@ class Admitted:
         return None
 
     def _admit(self, key: Key, row: Source, facts: SourceFacts, face: NDArray[np.float32], subject: Key) -> None:
-        if len(self._keys) >= len(self._faces):
-            grown = np.zeros((max(64, 2 * len(self._faces)), len(face)), np.float32)
-            grown[: len(self._faces)] = self._faces.reshape(-1, len(face))
-            self._faces = grown
-        self._faces[len(self._keys)] = face
+        place = len(self._keys)
+        if place == len(self._hashes):
+            room = max(64, 2 * place)
+            self._hashes.resize(room, refcheck=False)
+            self._faces.resize((room, len(face)), refcheck=False)
+        self._hashes[place], self._faces[place] = np.uint64(int(facts.phash, 16)), face
         self._keys.append(key)
         self._subjects.append(subject)
         self._pixels[facts.pixel_sha256] = key
-        self._hashes = np.append(self._hashes, np.uint64(int(facts.phash, 16)))
         for _, group, _ in self._caps(row, subject):
             self._counts[group] += 1

@@ -6,7 +6,7 @@ models said, by row: a row measured once under the same parameters is never meas
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from tasks.engine.fingerprint import fingerprint
 from tasks.engine.measure import AnyStage, Measurer
 from tasks.engine.rows import Commit, decided_row, decided_type, digest
 from tasks.engine.shards import Shard
-from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Scope, settle
+from tasks.engine.stage import Context, Cutter, Failed, Item, Kept, Outcome, Scope, settle
 from tasks.engine.store import Store
 
 # Sources that go through a segment together. Their decoded pictures should fit the image cache for every worker.
@@ -133,19 +133,40 @@ class Executor(Measurer):
     def decide_run(self, name: str, done: Sequence[dict[str, Commit]]) -> list[Commit]:
         """The barrier of a run-scope stage, once it is measured: decide in plan order, publish shard by shard."""
         inputs = [self.inputs(name, shard, commits) for shard, commits in zip(self.shards, done, strict=True)]
-        measured: dict[Key, Any] = {}
-        rows = []
-        for shard, commits in zip(self.shards, done, strict=True):
-            measured |= self.measured(name, shard, self.rows_to_measure(name, shard, commits))
-            rows.append(self.rows_to_decide(name, shard, commits))
-        outcomes = self.decide(name, [row for shard_rows in rows for row in shard_rows], measured)
+        groups = (
+            (
+                self.rows_to_decide(name, shard, commits),
+                self.measured(name, shard, self.rows_to_measure(name, shard, commits)),
+            )
+            for shard, commits in zip(self.shards, done, strict=True)
+        )
         published = []
-        for place, (shard, shard_rows) in enumerate(zip(self.shards, rows, strict=True)):
+        for place, (shard, outcomes) in enumerate(zip(self.shards, self.decide_shards(name, groups), strict=True)):
             fingerprint_ = self.fingerprint(name, inputs, place)
             assert fingerprint_ is not None, f"{name} runs after its inputs"
-            owed = [key for row in shard_rows for key in self.stages[name].owes(row)]
-            published.append(self.publish(name, shard, fingerprint_, {key: outcomes[key] for key in owed}))
+            published.append(self.publish(name, shard, fingerprint_, outcomes))
         return published
+
+    def decide_shards(
+        self, name: str, groups: Iterable[tuple[Sequence[Any], dict[Key, Any]]]
+    ) -> Iterator[dict[Key, Outcome]]:
+        """The outcomes of a stage's shards, in plan order. Only a `whole` stage holds more than one shard at once.
+
+        Args:
+            name: The stage.
+            groups: Per shard, the rows to decide on and what was measured of them.
+        """
+        stage = self.stages[name]
+        if not stage.whole:
+            cut = stage.cutter()
+            for rows, measured in groups:
+                yield self.decide(name, rows, measured, cut)
+            return
+        held = list(groups)
+        together = {key: value for _, measured in held for key, value in measured.items()}
+        outcomes = self.decide(name, [row for rows, _ in held for row in rows], together)
+        for rows, _ in held:
+            yield {key: outcomes[key] for row in rows for key in stage.owes(row)}
 
     def rows_to_measure(self, name: str, shard: Shard, done: dict[str, Commit]) -> list[Any]:
         """What a stage measures in a shard: the first one its sources, the others what an earlier one kept."""
@@ -166,12 +187,15 @@ class Executor(Measurer):
         """All rows a commit decided."""
         return self.store.read_part(self.folder(name, shard), commit.part, decided_type(self.stages[name].output))
 
-    def decide(self, name: str, rows: Sequence[Any], measured: dict[Key, Any]) -> dict[Key, Outcome]:
+    def decide(
+        self, name: str, rows: Sequence[Any], measured: dict[Key, Any], cut: Cutter | None = None
+    ) -> dict[Key, Outcome]:
         """The outcome of every key that `rows` owe, in that order: failures as they are, the others cut.
 
-        Each call of the stage's `cut` sees one group, as its scope says.
+        Each call of the stage's `cut`, or of the cutter given in its place, sees one group, as its scope says.
         """
         stage = self.stages[name]
+        cut = cut or stage.cut
         owed = [(key, row) for row in rows for key in stage.owes(row)]
         items = [Item(key, row, measured[key]) for key, row in owed if not isinstance(measured[key], Failed)]
         group_of: Callable[[Item[Any, Any]], Any] = {
@@ -179,11 +203,11 @@ class Executor(Measurer):
             Scope.SOURCE: lambda item: item.key.source(),
             Scope.RUN: lambda _: None,
         }[stage.scope]
-        cut: dict[Key, Outcome] = {}
+        decided: dict[Key, Outcome] = {}
         for _, group in groupby(items, key=group_of):
             together = list(group)
-            cut |= settle(name, "cut", [item.key for item in together], stage.cut(together))
-        return {key: cut[key] if key in cut else measured[key] for key, _ in owed}
+            decided |= settle(name, "cut", [item.key for item in together], cut(together))
+        return {key: decided[key] if key in decided else measured[key] for key, _ in owed}
 
     def publish(self, name: str, shard: Shard, fingerprint_: str, outcomes: dict[Key, Outcome]) -> Commit:
         """Write the decided rows, then the commit that makes them count."""

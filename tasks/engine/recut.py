@@ -1,6 +1,5 @@
 """Deciding a run again under other thresholds, in memory: no model, no call, nothing written."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +7,8 @@ from schemas.outcomes import Status
 from schemas.records import Key
 from tasks.engine.execute import Executor
 from tasks.engine.rows import decided_row
-from tasks.engine.stage import Kept, Outcome, Scope
+from tasks.engine.shards import Shard
+from tasks.engine.stage import Kept, Outcome
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,26 @@ def recut(executor: Executor) -> list[Recut]:
     """
     results = [Recut({}, {}) for _ in executor.shards]
     kept: list[dict[str, list[Any]]] = [{} for _ in executor.shards]
-    for place, name in enumerate(executor.order):
-        stage = executor.stages[name]
-        before = executor.order[place - 1]
-        groups = []
-        for shard, result, rows_by_stage in zip(executor.shards, results, kept, strict=True):
-            to_measure = list(shard.sources) if place == 0 else rows_by_stage[stage.reads or before]
-            rows = list(shard.sources) if place == 0 else rows_by_stage[before]
-            measured = executor.measured(name, shard, to_measure)
-            missing = {row.key: [key for key in stage.owes(row) if key not in measured] for row in rows}
-            result.unmeasured[name] = [key for keys in missing.values() for key in keys]
-            groups.append(([row for row in rows if not missing[row.key]], measured))
-        _decide(executor, name, stage.scope, groups, results)
-        for result, rows_by_stage in zip(results, kept, strict=True):
-            outcomes = result.outcomes[name].values()
-            rows_by_stage[name] = [outcome.output for outcome in outcomes if isinstance(outcome, Kept)]
+    for name in executor.order:
+        groups = (_to_decide(executor, name, *each) for each in zip(executor.shards, results, kept, strict=True))
+        for result, rows_by_stage, outcomes in zip(results, kept, executor.decide_shards(name, groups), strict=True):
+            result.outcomes[name] = outcomes
+            rows_by_stage[name] = [outcome.output for outcome in outcomes.values() if isinstance(outcome, Kept)]
     return results
+
+
+def _to_decide(
+    executor: Executor, name: str, shard: Shard, result: Recut, kept: dict[str, list[Any]]
+) -> tuple[list[Any], dict[Key, Any]]:
+    """A shard's rows that are measured, and their measurements; the other keys are noted in `result`."""
+    stage, place = executor.stages[name], executor.order.index(name)
+    before = executor.order[place - 1]
+    to_measure = list(shard.sources) if place == 0 else kept[stage.reads or before]
+    rows = list(shard.sources) if place == 0 else kept[before]
+    measured = executor.measured(name, shard, to_measure)
+    missing = {row.key: [key for key in stage.owes(row) if key not in measured] for row in rows}
+    result.unmeasured[name] = [key for keys in missing.values() for key in keys]
+    return [row for row in rows if not missing[row.key]], measured
 
 
 def recalled(executor: Executor) -> dict[str, tuple[int, int]]:
@@ -63,24 +67,6 @@ def recalled(executor: Executor) -> dict[str, tuple[int, int]]:
         )
         for name in executor.order
     }
-
-
-def _decide(
-    executor: Executor,
-    name: str,
-    scope: Scope,
-    groups: Sequence[tuple[list[Any], dict[Key, Any]]],
-    results: Sequence[Recut],
-) -> None:
-    if scope is not Scope.RUN:
-        for result, (rows, measured) in zip(results, groups, strict=True):
-            result.outcomes[name] = executor.decide(name, rows, measured)
-        return
-    together = {key: value for _, measured in groups for key, value in measured.items()}
-    outcomes = executor.decide(name, [row for rows, _ in groups for row in rows], together)
-    for result, (rows, _) in zip(results, groups, strict=True):
-        owed = [key for row in rows for key in executor.stages[name].owes(row)]
-        result.outcomes[name] = {key: outcomes[key] for key in owed}
 
 
 @dataclass(frozen=True)

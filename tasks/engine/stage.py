@@ -71,8 +71,11 @@ class Item(Generic[Row, M]):
     measurement: M
 
 
+Cutter = Callable[[Sequence[Item[Any, Any]]], Iterable[tuple[Key, Outcome]]]
+
+
 class Scope(StrEnum):
-    """Which items one call of `cut` sees: one, those of one source, or all of the run in plan order."""
+    """Which items a cut sees together: one, those of one source, or all of the run in plan order."""
 
     ROW = "row"
     SOURCE = "source"
@@ -161,6 +164,14 @@ class Stage(Generic[Row, M]):
     def cut(self, items: Sequence[Item[Row, M]]) -> Iterable[tuple[Key, Outcome]]:
         """One outcome for every item. Pure: measurements and `cut_params` in, outcomes out."""
         raise NotImplementedError
+
+    def cutter(self) -> "Cutter":
+        """A `cut` for one run, which is given one shard after another, in plan order.
+
+        A run-scope stage that is not `whole` gives one that remembers of earlier shards what it needs, so that
+        nobody has to hold the items of all; together its answers are those of `cut` over all items.
+        """
+        return self.cut
 
 
 def settle(stage: str, half: str, owed: Sequence[Key], answers: Iterable[tuple[Key, T]]) -> dict[Key, T]:

@@ -99,6 +99,7 @@ def tampered(stage: Any, half: str, tamper: Callable[[list[tuple[Key, Any]]], An
     bad = copy.copy(stage)
     original = getattr(stage, half)
     setattr(bad, half, lambda *args: tamper(list(original(*args))))
+    bad.cutter = lambda: bad.cut
     return bad
 
 
@@ -139,7 +140,7 @@ def test_a_lost_doubled_or_invented_key_stops_the_run_by_name(bench: Bench, half
     executor = bench.executor(stage)
     run: dict[str, Callable[[], object]] = {
         "measure": lambda: executor.measure(stage.name, SHARD, bench.rows),
-        "cut": lambda: executor.decide(stage.name, bench.to_decide, bench.measured),
+        "cut": lambda: list(executor.decide_shards(stage.name, [(bench.to_decide, bench.measured)])),
     }
     with pytest.raises(ContractError, match=f"'{stage.name}' {word} .* in {half}: ") as caught:
         run[half]()
@@ -177,6 +178,31 @@ def test_equal_measurements_are_decided_equally(bench: Bench) -> None:
     once = executor.decide(bench.stage.name, bench.to_decide, bench.measured)
     assert once == executor.decide(bench.stage.name, bench.to_decide, bench.measured)
     assert list(once) == [key for row in bench.to_decide for key in bench.stage.owes(row)]
+
+
+def by_source(rows: Sequence[Any], size: int) -> list[list[Any]]:
+    """The rows in shards of so many sources."""
+    sources = list(dict.fromkeys(row.key.source() for row in rows))
+    shards = [set(sources[start : start + size]) for start in range(0, len(sources), size)]
+    return [[row for row in rows if row.key.source() in shard] for shard in shards]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_shard_by_shard_is_decided_what_is_decided_at_once(bench: Bench, size: int) -> None:
+    executor, stage = bench.executor(bench.stage), bench.stage
+    read: list[int] = []
+
+    def groups() -> Iterable[tuple[list[Any], dict[Key, Any]]]:
+        for place, rows in enumerate(shards):
+            read.append(place)
+            owed = {key for row in rows for key in stage.owes(row)}
+            yield rows, {key: value for key, value in bench.measured.items() if key in owed}
+
+    shards, decided = by_source(bench.to_decide, size), {}
+    for place, outcomes in enumerate(executor.decide_shards(stage.name, groups())):
+        assert read == list(range(len(shards) if stage.whole else place + 1)), "only a whole stage may look ahead"
+        decided |= outcomes
+    assert decided == executor.decide(stage.name, bench.to_decide, bench.measured)
 
 
 @few
