@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from tasks.faces import ANALYZERS, EMBEDDERS, Face
 from tasks.faces.geometry import BLENDSHAPES
 from tasks.sources import POOLS, Loaded
 from tests import fakes
+
+# By a number's last digit: what the photo has in common with the one before.
+PLANTED: Final = {3: "file", 6: "pixels", 9: "near"}
 
 
 class CountingWorld(fakes.World):
@@ -28,7 +32,15 @@ class CountingWorld(fakes.World):
 
 
 class ReadablePool(fakes.FakePool):
-    """Every photo can be read, is like no other, and has a label."""
+    """Every photo can be read and has a label, and is like no other unless `duplicates` are planted."""
+
+    class Params(fakes.FakePool.Params):
+        """`duplicates`: of ten photos three show what the one before shows: two its very pixels (once in an equal
+        file, once in another), one nearly them."""
+
+        duplicates: bool = False
+
+    params: Params
 
     def _source(self, number: int) -> Source:
         return super()._source(number).model_copy(update={"label": EXPRESSIONS[number % 7]})
@@ -36,8 +48,12 @@ class ReadablePool(fakes.FakePool):
     def load(self, source: Source) -> Loaded:
         fakes.world().ask("load", source.key.source_id)
         number = int(source.key.source_id)
-        pixels = fakes.draw(fakes.Code(number, EXPRESSIONS[number % 7]), self.params.side)
-        return Loaded(pixels, f"{number:064x}")
+        kind = PLANTED.get(number % 10, "") if self.params.duplicates else ""
+        shown = number - 1 if kind else number
+        pixels = fakes.draw(fakes.Code(shown, EXPRESSIONS[shown % 7]), self.params.side)
+        if kind == "near":
+            pixels = fakes.written(pixels + np.uint8(1), fakes.Code(number, EXPRESSIONS[number % 7]))
+        return Loaded(pixels, f"{shown if kind == 'file' else number:064x}")
 
 
 class OneFace(fakes.FakeAnalyzer):

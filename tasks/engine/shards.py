@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from schemas.records import Key, Source
 from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.store import Store
+
+# Shards a file of the plan: what is read and written of it at once.
+_BATCH: Final = 16
 
 
 @dataclass(frozen=True)
@@ -52,23 +56,28 @@ def plan(
         extend: Whether new sources are planned now; a mere look leaves the plan as it is.
     """
     listed = {source.key: source for source in sources}
-    planned: list[list[Source]] = []
+    planned: list[tuple[str, list[Source]]] = []
     number = 0
     while (batch := store.read_as(f"{folder}/{number:05d}.json", list[list[Source]])) is not None:
-        planned += batch
+        planned += [(_id(shard), [listed.get(source.key, source) for source in shard]) for shard in batch]
         number += 1
-    known = {source.key for shard in planned for source in shard}
+    known = {source.key for _, shard in planned for source in shard}
     room = max(0, limit - len(known)) if limit is not None else None
     fresh = [source for source in sources if source.key not in known][:room] if extend else []
     opened = [fresh[start : start + size] for start in range(0, len(fresh), size)]
-    if opened:
-        store.write_json(
-            f"{folder}/{number:05d}.json", [[source.model_dump(mode="json") for source in shard] for shard in opened]
-        )
+    for start in range(0, len(opened), _BATCH):
+        values = [[source.model_dump(mode="json") for source in shard] for shard in opened[start : start + _BATCH]]
+        store.write_json(f"{folder}/{number:05d}.json", values)
+        number += 1
+    planned += [(_id(shard), shard) for shard in opened]
     shards, left = [], limit if limit is not None else len(known) + len(fresh)
-    for index, shard in enumerate([*planned, *opened]):
-        rows = tuple(listed.get(source.key, source) for source in shard)[: max(0, left)]
+    for index, (id_, shard) in enumerate(planned):
+        rows = tuple(shard[: max(0, left)])
         left -= len(rows)
         if rows:
-            shards.append(Shard(index, fingerprint([list(source.key) for source in shard])[:32], rows))
+            shards.append(Shard(index, id_, rows))
     return shards
+
+
+def _id(shard: Sequence[Source]) -> str:
+    return fingerprint([list(source.key) for source in shard])[:32]

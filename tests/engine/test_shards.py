@@ -95,3 +95,15 @@ def test_a_changed_stamp_is_taken_from_the_listing(tmp_path: Path) -> None:
     (after,) = plan(store, "plan", touched, 2, None)
     assert [source.stamp for source in after.sources] == ["new", "new"]
     assert after.id == before[0].id
+
+
+def test_a_long_plan_is_read_as_it_was_written_and_resumed_where_a_kill_left_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    whole = plan(store, "plan", sources(*range(50)), 1, None)
+    files = sorted(store.path("plan").glob("*"))
+    assert len(files) == 4
+    assert plan(store, "plan", sources(*range(50)), 1, None) == whole
+    files[-1].unlink()
+    files[-2].unlink()
+    assert plan(store, "plan", sources(*range(50)), 1, None, extend=False) == whole[:32]
+    assert plan(store, "plan", sources(*range(50)), 1, None) == whole
