@@ -23,6 +23,11 @@ CODES: Final[dict[int, Expression]] = {
     7: Expression.FEAR,
 }
 _COLUMNS: Final = ("happy", "sad", "neutral", "angry", "surprise", "disgust", "fear")
+# The published workbook has 16,373 rows of 10 columns in about 1 MB; whoever saved it anew may have added some.
+_MAX_BYTES: Final = 64 * 2**20
+_MAX_MEMBERS: Final = 1000
+_MAX_ROWS: Final = 100_000
+_MAX_COLUMNS: Final = 64
 _SPLIT_FOLDER: Final = re.compile(r"(train|test)singlelabell?ed")
 _SET_FILE: Final = re.compile(r"set([1-5])")
 _CLIP: Final = re.compile(r"0*(\d{1,5})(?:\.0)?(?:\.mp4)?", re.IGNORECASE)
@@ -107,21 +112,46 @@ def _read_csv(file: Path, doubts: Doubts) -> dict[str, Expression]:
 def _read_votes(file: Path, doubts: Doubts) -> dict[str, Votes]:
     try:
         return dict(_votes(_cells(file), doubts))
-    except (OSError, ValueError, KeyError, TypeError, SyntaxError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        SyntaxError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        IndexError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         # A cut or foreign workbook; SyntaxError is what XML parsers raise.
-        doubts.add("annotation.xlsx cannot be read", str(error) or type(error).__name__)
+        doubts.add("annotation.xlsx cannot be read", (str(error).splitlines() or [type(error).__name__])[0])
         return {}
 
 
 def _cells(file: Path) -> Iterator[tuple[Any, ...]]:
-    """Rows of the first sheet as values."""
+    """Rows of the first sheet as values; never more than a workbook of DFEW can hold.
+
+    Raises:
+        ValueError: It is no such workbook: too large, or with a member that lies outside of it.
+    """
     import openpyxl  # type: ignore[import-untyped]
 
+    # A workbook is a zip. Its members are never unpacked to disk, and of none is more read than its entry says.
+    with zipfile.ZipFile(file) as members:
+        entries = members.infolist()
+    if len(entries) > _MAX_MEMBERS or sum(entry.file_size for entry in entries) > _MAX_BYTES:
+        raise ValueError(f"unpacked it is larger than {_MAX_BYTES >> 20} MB, which no annotation of DFEW is")
+    for entry in entries:
+        parts = entry.filename.replace("\\", "/").split("/")
+        if ".." in parts or not parts[0] or ":" in parts[0]:
+            raise ValueError(f"its member '{entry.filename}' lies outside of it, so it is no workbook")
     book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     try:
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # the size a writer noted down is sometimes wrong, and then rows are missing
-        yield from sheet.iter_rows(values_only=True)
+        yield from sheet.iter_rows(values_only=True, max_row=_MAX_ROWS, max_col=_MAX_COLUMNS)
     finally:
         book.close()
 

@@ -5,6 +5,7 @@ No model runs. Pictures are opened only here: their headers, or all of them with
 
 import hashlib
 import importlib
+import re
 import stat
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -89,6 +90,7 @@ class _Files:
         self._bad: dict[str, list[str]] = defaultdict(list)
         self._crops: list[str] = []
         self._short: list[str] = []
+        self._mixed: list[str] = []
         self._by_size: dict[tuple[str, int], list[tuple[Filed, list[str]]]] = defaultdict(list)
 
     def check(self, files: Iterable[Filed]) -> list[str]:
@@ -102,6 +104,9 @@ class _Files:
                 empty.append(filed.path)
             if filed.version == "clip_224x224_16f" and len(parts) != _INTERPOLATED:
                 self._short.append(f"{filed.path} ({len(parts)})")
+            numbers = [_frame_number(part) for part in parts]
+            if len(parts) > 1 and len(set(numbers)) < len(parts):
+                self._mixed.append(filed.path)
             for part, size in zip(parts, sizes, strict=True):
                 if size:
                     self._open(filed, part)
@@ -115,6 +120,7 @@ class _Files:
             yield from _named(f"unreadable files ({reason})", paths)
         yield from _named("face crops among the originals (two versions mixed)", self._crops)
         yield from _named("clips of the 16-frame version without 16 frames", self._short)
+        yield from _named("clips with a frame twice (two versions in one folder)", self._mixed)
 
     def identical(self) -> Iterator[Finding]:
         """Byte-identical files of one version in different splits; only files of equal size are hashed."""
@@ -208,6 +214,12 @@ def regular(root: Path, relative: str) -> Path:
     except (OSError, ValueError, RuntimeError) as error:
         raise UnreadableImage("unreadable", f"'{relative}': {error}") from error
     return real
+
+
+def _frame_number(path: str) -> str:
+    """The last number in a frame's name, however padded; the name itself where it has none."""
+    numbers = re.findall(r"\d+", Path(path).stem)
+    return numbers[-1].lstrip("0") if numbers else path
 
 
 def _named(what: str, paths: Iterable[str]) -> tuple[Finding, ...]:

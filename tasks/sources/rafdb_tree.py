@@ -86,7 +86,11 @@ def split_of(name: str) -> str:
 def read(root: Path) -> Tree:
     """Walk the copy; label lists are read, photos and annotations only found."""
     tree = Tree()
-    for folder, _, names in walk(root):
+    for folder, folders, names in walk(root):
+        # RAF-DB compound has the same layout and names, and codes of its own: they would be read as basic ones.
+        for name in [name for name in folders if plain(name) == "compound"]:
+            tree.doubts.add("folders of RAF-DB compound, not read", escape(str(folder / name)))
+            folders.remove(name)
         for name in names:
             path = folder / name
             if is_picture(name):
