@@ -119,8 +119,8 @@ def _notes(found: Shortfall, top_k: int) -> list[str]:
         "Yield: triplets of the candidates that this editor made there. New: edits that a top-up owes. "
         f"More candidates guarantee nothing: of all candidates of a source the best {top_k} go to review."
     )
-    if any(cell.natural > cell.has for cell in short):
-        notes.append("Some short cells have triplets beyond the prefix: a higher publish.cut.margin reaches them.")
+    if beyond := sum(min(cell.short, cell.beyond) for cell in short):
+        notes.append(f"{beyond} are there, beyond the sources that the target needed: a higher publish.cut.margin.")
     if bare := [cell for cell in short if not cell.sources]:
         names = ", ".join(dict.fromkeys(str(cell.source) for cell in bare))
         notes.append(f"No source shows {names}: only more photos fill those {len(bare)} cells.")

@@ -10,9 +10,10 @@ from pydantic import ValidationError
 
 from schemas.config import GenerateMeasure, TopUp
 from schemas.expressions import Expression
+from schemas.outcomes import Reason
 from schemas.records import Key
 from schemas.sections import Adapter
-from tasks.dataset.manifest import Tally, possible_cells
+from tasks.dataset.manifest import possible_cells
 from tasks.editors import EDITORS
 from tasks.engine.dossier import lives
 from tasks.engine.errors import ConfigError
@@ -29,7 +30,7 @@ class Cell:
     Attributes:
         source, target: Its expressions.
         wanted: Its even share: the target (all triplets without one) over all cells that can be, rounded down.
-        natural: Triplets before selection.
+        natural: Triplets before selection, and `beyond` those of sources that were not needed for the target.
         has: Published triplets.
         sources: Photos of that expression that passed screening and that a build would work on.
         open: Those without a triplet in this cell.
@@ -41,6 +42,7 @@ class Cell:
     target: Expression
     wanted: int
     natural: int
+    beyond: int
     has: int
     sources: int
     open: int
@@ -104,18 +106,20 @@ def shortfall(run: Run, editor: Adapter | None = None, called: str = "", attempt
     if attempts > 1 and not seeded:
         raise ConfigError(f"editor '{spec.name}' knows no seed: its attempts are one picture", "leave --attempts out")
 
-    tally = Tally(run.executor.order)
-    edits, truths, full = Counter[CellName](), Counter[CellName](), Counter[CellName]()
+    counts = {field: Counter[CellName]() for field in ("natural", "beyond", "has", "edits", "truths", "full")}
     for shard, one in zip(run.executor.shards, done, strict=True):
         for life in lives(run.executor, shard, one):
-            tally.add(life)
             there = set()
             for candidate in life.candidates:
                 cell = (life.outputs["screen"].expression, Expression(candidate.key.target))
-                edits[cell] += candidate.reached("generate") and candidate.key.editor == name
-                truths[cell] += candidate.reached("instruct") and candidate.key.editor == name
-                there |= {cell} if candidate.reached("instruct") else set()
-            full.update(there)
+                counts["edits"][cell] += candidate.reached("generate") and candidate.key.editor == name
+                if candidate.reached("instruct"):
+                    there.add(cell)
+                    beyond = candidate.steps["publish"].reason == Reason.BEYOND_PREFIX
+                    counts["beyond" if beyond else "natural"][cell] += 1
+                    counts["has"][cell] += candidate.reached("publish")
+                    counts["truths"][cell] += candidate.key.editor == name
+            counts["full"].update(there)
     # A build takes shards in waves: it works on all of the last one.
     reach = math.ceil(len(done) / (step := wave(run))) * step
     photos = [
@@ -126,8 +130,8 @@ def shortfall(run: Run, editor: Adapter | None = None, called: str = "", attempt
     shown = Counter(photo.expression for photo in photos)
 
     possible = possible_cells(measure)
-    wanted = (run.config.publish.cut.target or tally.triplets) // len(possible)
-    short = [cell for cell in possible if tally.cells[cell] < wanted and shown[cell[0]]]
+    wanted = (run.config.publish.cut.target or counts["has"].total()) // len(possible)
+    short = [cell for cell in possible if counts["has"][cell] < wanted and shown[cell[0]]]
     fresh = [cell for cell in short if seeded or not _asked(measure, cell, name)]
     same = {"editor": editor, "called": called, "attempts": attempts}
     topped = _with(measure, [{"source": source, "target": target} | same for source, target in fresh])
@@ -141,13 +145,10 @@ def shortfall(run: Run, editor: Adapter | None = None, called: str = "", attempt
             source=cell[0],
             target=cell[1],
             wanted=wanted,
-            natural=tally.survivors[cell],
-            has=tally.cells[cell],
             sources=shown[cell[0]],
-            open=shown[cell[0]] - full[cell],
-            edits=edits[cell],
-            truths=truths[cell],
+            open=shown[cell[0]] - counts["full"][cell],
             new_edits=new[cell],
+            **{field: counts[field][cell] for field in ("natural", "beyond", "has", "edits", "truths")},
         )
         for cell in possible
     ]
