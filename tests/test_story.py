@@ -138,3 +138,45 @@ def test_the_index_and_its_pack_become_the_same_bytes_again(story: Story, tmp_pa
     told = story.tell("hydrate", made["index"], "--pack", made["pack"], "--config", config, "--out", out)
     assert (told["ok"], told["identical"]) == (True, True)
     assert tree(out) == tree(story.workspace / "datasets/benchmark/v1")
+
+
+def test_a_second_edition_differs_as_the_diff_says(story: Story) -> None:
+    first = tree(story.workspace / "datasets/benchmark/v1")
+    strong = "{source: surprise, target: happy, editor: {name: warp, params: {intensity: 1.4}}, called: strong}"
+    sets = ["edition=v2", "rank.cut.min_identity=0.75", f"generate.measure.top_up=[{strong}]"]
+    options = [word for option in sets for word in ("--set", option)]
+    due = story.tell("status", "-w", story.workspace, *options)["rows"]
+    assert 0 < due["generate"]["due"] < 10  # the sources of one cell, once each
+    assert story.tell("build", "--config", story.config, "-w", story.workspace, *options)["triplets"] == TARGET
+    folder = story.workspace / "datasets/benchmark/v2"
+    assert story.tell("verify", folder)["ok"]
+    assert tree(story.workspace / "datasets/benchmark/v1") == first
+    rejected = [row for path in folder.glob("rejected/*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert any(row["editor"] == "strong" for row in rejected)
+
+    told = story.tell("diff", "benchmark/v1", "benchmark/v2", "-w", story.workspace)
+    assert told["removed"]
+    assert told["kept"] + len(told["removed"]) == told["kept"] + len(told["added"]) == TARGET
+    said = " ".join(row["where"] for row in told["settings"])
+    assert "top_up" in said
+    assert "min_identity" in said
+    assert {row["fate"]["stage"] for row in told["removed"]} <= {"rank", "review", "publish"}
+
+
+def test_who_withdraws_is_gone_and_the_rest_goes_on(story: Story) -> None:
+    ids = {}
+    for path in (story.workspace / "datasets/benchmark/v2/data").glob("*.parquet"):
+        ids = {f"{row['pool']}/{row['source_id']}": row["source_sha256"] for row in pq.read_table(path).to_pylist()}
+    key = min(key for key in ids if key.startswith("sfew"))
+    told = story.tell("withdraw", key, "--reason", "asked to", "-w", story.workspace)
+    assert key in {one["key"] for one in told["withdrawn"]}
+    gone = {one["key"] for one in told["withdrawn"]}
+    for folder in story.workspace.glob("datasets/benchmark/*"):
+        assert story.tell("verify", folder)["ok"]
+        rows = [row for path in folder.glob("data/*.parquet") for row in pq.read_table(path).to_pylist()]
+        assert not gone & {f"{row['pool']}/{row['source_id']}" for row in rows}
+    assert not list(story.workspace.glob(f"images/*/{ids[key]}.png"))
+    sets = ["--set", "edition=v3", "--set", "rank.cut.min_identity=0.75"]
+    assert story.tell("build", "--config", story.config, "-w", story.workspace, *sets)["triplets"] == TARGET
+    moved = story.tell("diff", "benchmark/v2", "benchmark/v3", "-w", story.workspace)
+    assert gone <= {row["id"].partition(":")[0] for row in moved["removed"]}
