@@ -10,7 +10,7 @@ from schemas.config import BuildConfig
 from tasks.engine.store import Store
 from tasks.pipeline import build, open_run
 from tasks.report.funnel import funnel_markdown
-from tasks.results import Result, finish
+from tasks.results import Result, check_released, finish
 
 
 @flow(name="build-dataset", flow_run_name="{config.name}-{config.edition}", persist_result=False)
@@ -28,6 +28,7 @@ def build_dataset(config: BuildConfig, workspace: str = "workspace") -> Result:
         FedbenchError: With a line for its reader; see its subclasses.
     """
     root = Path(workspace).resolve()
+    check_released(root, config)
     with Store(root).lock():
         run = open_run(root, config)
         done = build(run, prefect_mapper(config.workers))

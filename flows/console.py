@@ -102,6 +102,9 @@ def build_and_show(workspace: Path, config: BuildConfig, *, as_json: bool) -> No
     OUT.print(funnel_table(result.funnel))
     if not fresh:
         OUT.print("No model had to run: everything was measured before.")
+    if result.replayed:
+        told = ", ".join(f"{stage} {rows} rows" for stage, rows in result.replayed.items())
+        OUT.print(f"Stored answers of models or prompts that have changed since: {told}. mode=refresh asks again.")
     # Paths are never wrapped: they are for copying.
     OUT.print(Text(f"data set  {result.dataset}  ({result.triplets} triplets)"), soft_wrap=True)
     OUT.print(Text(f"report    {result.report.as_uri()}"), soft_wrap=True)
@@ -115,6 +118,7 @@ def _result_json(result: Result) -> dict[str, Any]:
         "triplets": result.triplets,
         "written": result.written,
         "report": str(result.report),
+        "replayed": result.replayed,
         "funnel": [asdict(row) for row in result.funnel],
     }
 

@@ -85,6 +85,10 @@ def _sums(found: Difference, names: Sequence[str]) -> None:
         highlight=False,
     )
 
+    if core := found.b.core:
+        kept = len(core.triplets) - len(core.lost)
+        OUT.print(f"{names[1]} keeps {core.edition} as its core: {kept} of its {len(core.triplets)} triplets survive.")
+
 
 def _settings(found: Difference, names: Sequence[str]) -> None:
     if not found.settings:

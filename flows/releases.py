@@ -12,8 +12,9 @@ from schemas.published import PICTURES
 from tasks.dataset.export import Format, Prompt, export
 from tasks.dataset.hydrate import hydrate
 from tasks.dataset.read import data_set
-from tasks.dataset.release import check_acknowledged, packed, released
+from tasks.dataset.release import check_acknowledged, note_released, packed, released
 from tasks.engine.errors import ConfigError
+from tasks.engine.store import Store
 from tasks.results import saved_config
 
 
@@ -40,6 +41,7 @@ def publish_and_show(
     made: dict[str, Path] = {release: released(local, folder / release, pictures if release == "full" else ())}
     if pack:
         made["pack"] = packed(local, folder / "pack", pictures)
+    note_released(Store(workspace), data_set(local))
     if as_json:
         print_json({kind: str(path) for kind, path in made.items()})
         return

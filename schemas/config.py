@@ -144,6 +144,11 @@ class PublishCut(Section):
 
     target: int | None = Field(default=None, ge=1, description="How many triplets; null for all survivors.")
     margin: float = Field(default=1.0, ge=1, description="The prefix must hold this many times the target.")
+    core: str = Field(
+        default="",
+        pattern=r"^([a-z0-9][a-z0-9.-]{0,39})?$",
+        description="An earlier edition: those of its triplets that still survive are taken first. Empty for none.",
+    )
 
 
 class Generate(Section):
@@ -206,6 +211,11 @@ class BuildConfig(Section):
 
     name: str = Field(default="demo", pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="Run and data set name.")
     edition: str = Field(default="v1", pattern=r"^[a-z0-9][a-z0-9.-]{0,39}$", description="Edition of the data set.")
+    mode: Literal["replay", "refresh"] = Field(
+        default="replay",
+        description="Where models or prompts changed since an edition was published: take its answers and ask for the "
+        "missing ones alone, or ask again.",
+    )
     split: Literal["train", "test"] = Field(default="train", description="Split the triplets are published as.")
     seed: int = Field(default=0, ge=0, description="Orders the sources and seeds every edit.")
     pools: Adapters = Field(default=(Adapter(name="samples"),), min_length=1, description="Where photos come from.")
@@ -236,6 +246,7 @@ class BuildConfig(Section):
 NOT_FINGERPRINTED: dict[str, str] = {
     "name": "says where results lie, not what they are",
     "edition": "as name",
+    "mode": "says whose stored answers count; the identities of those taken are in the fingerprint and the manifest",
     "workers": "how many at once cannot change a result",
     "shard_size": "a key stays in its shard; the cut of new shards changes no row",
     "limit": "a longer prefix changes no earlier decision",

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from schemas.records import Record, Vote
+from schemas.records import KeyField, Record, Vote
 
 # The columns that hold pictures: of a triplet two, of a rejected edit one.
 PICTURES: Final = ("source", "ground_truth", "image")
@@ -198,6 +198,47 @@ class ExcludedSources(Record):
     model: str
 
 
+class AnswersUsed(Record):
+    """Answers of one measure identity that the data set rests on.
+
+    Attributes:
+        version: Of the stage.
+        group: What the user chose for a part of the rows (one of several editors); empty where it is for all.
+        uses: Adapters (kind, name, version, params, weights by sha256) and hashes of prompts.
+        rows: How many rows were measured so; 0 where a stage measured nothing.
+    """
+
+    version: int
+    group: str
+    uses: tuple[Any, ...]
+    rows: int
+
+
+class LostTriplet(Record):
+    """A triplet of the core that does not survive any more: where it ended, why, and the numbers in words."""
+
+    key: KeyField
+    stage: str
+    reason: str
+    evidence: str
+
+
+class CoreUsed(Record):
+    """The earlier edition whose triplets were taken first.
+
+    Attributes:
+        edition: Of the same data set.
+        digest: Of its triplets, by which it decided.
+        triplets: Their readable keys, in order.
+        lost: Those of them that are not in this edition.
+    """
+
+    edition: str
+    digest: str
+    triplets: tuple[str, ...]
+    lost: tuple[LostTriplet, ...]
+
+
 class WeightUsed(Record):
     """A model file that had a say in the data set."""
 
@@ -214,7 +255,8 @@ class Manifest(Record):
         full_sha256: Of the full release's `checksums.sha256`, in a release that was made of it; else empty.
         fedbench, pyarrow: Versions that wrote it.
         config: The build's config, without what changes no row and without paths.
-        stages: By stage: its version, and the adapters, prompts and weights it used.
+        stages: By stage: whose answers it took, oldest version first. More than one of a group
+            where stored answers were replayed.
         prompts: Name → sha256.
         files: Parquet file → rows.
         rows_sha256: Over the sorted `row_sha256` of all rows.
@@ -229,12 +271,13 @@ class Manifest(Record):
     fedbench: str
     pyarrow: str
     config: dict[str, Any]
-    stages: dict[str, Any]
+    stages: dict[str, tuple[AnswersUsed, ...]]
     prompts: dict[str, str]
     weights: tuple[WeightUsed, ...]
     pools: tuple[PoolUsed, ...]
     roles: tuple[RoleUsed, ...]
     excluded: ExcludedSources | None = None
+    core: CoreUsed | None = None
     sources: int
     triplets: int
     funnel: tuple[StageCount, ...]

@@ -14,9 +14,10 @@ from schemas.config import GenerateCut, GenerateMeasure
 from schemas.expressions import Expression, others
 from schemas.outcomes import FailureKind, Reason
 from schemas.records import Candidate, Key, Photo
+from schemas.routes import deciding
 from tasks.editors import EDITORS, EditRequest
 from tasks.engine.errors import ItemFailed
-from tasks.engine.fingerprint import fingerprint
+from tasks.engine.fingerprint import canonical, fingerprint
 from tasks.engine.images import Picture
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Stage
 
@@ -43,16 +44,26 @@ class Generate(Stage[Photo, Candidate]):
         editors = self.measure_params.editors
         return {name: EDITORS.identity(spec.name, spec.params) for name, spec in editors.items()}
 
-    def measure_identity(self) -> list[Any]:
-        """The prompt alone: how many candidates a row owes, and other editors, change no candidate."""
-        return [self.name, self.version, prompts.sha256_of(PROMPT)]
+    @cached_property
+    def _groups(self) -> dict[str, str]:
+        """Group by the name that rows call an editor: the editor as the user chose it."""
+        editors = self.measure_params.editors
+        return {name: canonical(deciding(spec.model_dump(mode="json"))).decode() for name, spec in editors.items()}
 
-    def key_identity(self, key: Key) -> Any:
-        return self._editors[key.editor]
+    def choice(self) -> Any:
+        """Nothing: how many candidates a row owes, and other editors, change no candidate."""
+        return None
+
+    def groups(self) -> dict[str, list[Any]]:
+        prompt = prompts.sha256_of(PROMPT)
+        return {group: [self._editors[name], prompt] for name, group in self._groups.items()}
+
+    def group(self, key: Key) -> str:
+        return self._groups[key.editor]
 
     def cut_identity(self) -> list[Any]:
-        """With everything that says which candidates there are to decide on, and whose."""
-        return [*super().cut_identity(), self.measure_params.model_dump(mode="json"), self.identities()]
+        """With everything that says which candidates there are to decide on."""
+        return [*super().cut_identity(), deciding(self.measure_params.model_dump(mode="json"))]
 
     def owes(self, row: Photo) -> Sequence[Key]:
         return owed(self.measure_params, row.key, row.expression)

@@ -3,6 +3,7 @@
 Nothing here knows an orchestrator: `build` is given a way to map jobs over shards, and flows give it Prefect's.
 """
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +21,7 @@ from tasks.engine.errors import ConfigError, TooManyFailures
 from tasks.engine.execute import Executor
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.images import ImageStore
+from tasks.engine.lineage import Lineage, editions, lineage
 from tasks.engine.rows import Commit
 from tasks.engine.shards import Shard, order, plan
 from tasks.engine.stage import Context, Stage
@@ -33,7 +35,7 @@ from tasks.leakage.places import note_screening
 from tasks.leakage.sides import Excluded, excluded
 from tasks.outside import check_outside
 from tasks.providers.routes import check_routes
-from tasks.publish import Publish
+from tasks.publish import Core, Publish, core_of
 from tasks.rank import Rank
 from tasks.review import Review
 from tasks.screen import Screen
@@ -48,13 +50,17 @@ CANDIDATES: Final = ("generate", "verify", "rank", "caption", "review", "instruc
 
 @dataclass(frozen=True)
 class Job:
-    """One shard's share of a segment; all a worker needs, and all of it can be pickled."""
+    """One shard's share of a segment; all a worker needs, and all of it can be pickled.
+
+    `taken` is the run's lineage: an edition that is published meanwhile changes nothing for its workers.
+    """
 
     workspace: str
     config: BuildConfig
     segment: tuple[str, ...]
     shard: Shard
     done: dict[str, Commit]
+    taken: Lineage | None
 
 
 Mapper = Callable[[Sequence[Job]], Iterable[tuple[Job, dict[str, Commit]]]]
@@ -62,21 +68,33 @@ Mapper = Callable[[Sequence[Job]], Iterable[tuple[Job, dict[str, Commit]]]]
 
 @dataclass(frozen=True)
 class Run:
-    """An opened run: its workspace, config and executor, and what its config excludes."""
+    """An opened run: its workspace, config and executor, what its config excludes, and its core.
+
+    `core_end` says how many of its first shards hold all sources of the core.
+    """
 
     config: BuildConfig
     store: Store
     images: ImageStore
     executor: Executor
     excluded: Excluded | None = None
+    core: Core | None = None
+    core_end: int = 0
 
     @property
     def folder(self) -> str:
         return f"runs/{self.config.name}"
 
+    def job(self, segment: tuple[str, ...], shard: Shard, done: dict[str, Commit]) -> Job:
+        return Job(str(self.store.root), self.config, segment, shard, done, self.executor.taken)
+
 
 def make_stages(
-    config: BuildConfig, pools: dict[str, SourcePool], guard: Guard | None = None, withdrawn: Withdrawn = NOBODY
+    config: BuildConfig,
+    pools: dict[str, SourcePool],
+    guard: Guard | None = None,
+    withdrawn: Withdrawn = NOBODY,
+    core: Core | None = None,
 ) -> list[Stage[Any, Any]]:
     """The stages of a run, in the order the data flows."""
     return [
@@ -87,7 +105,7 @@ def make_stages(
         Caption(config.caption.measure, config.caption.cut),
         Review(config.review.measure, config.review.cut),
         Instruct(config.instruct.measure, config.instruct.cut),
-        Publish(config.publish.measure, config.publish.cut),
+        Publish(config.publish.measure, config.publish.cut, core),
     ]
 
 
@@ -115,10 +133,12 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
         WorkspaceError: The workspace cannot be used, or a withdrawal has to be finished first.
     """
     withdrawn = Withdrawn.of(Store(workspace))
-    executor, images = _worker(str(workspace), config.model_dump_json(), withdrawn)
+    pools = open_pools(config)
+    known = editions(Store(workspace), f"runs/{config.name}")
+    taken = lineage(known, config.edition, make_stages(config, pools), config.seed) if config.mode == "replay" else None
+    executor, images = _worker(str(workspace), config.model_dump_json(), withdrawn, json.dumps(taken))
     if extend:
         check_finished(executor.store)
-    pools = open_pools(config)
     check_outside(config, executor.stages.values())
     if extend and not config.calls.replay_only:
         check_routes(list(routes_in(config.model_dump(mode="json"))))
@@ -126,8 +146,11 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
         for voter in (*config.screen.measure.label_panel, *config.verify.measure.panel):
             VOTERS.check(voter.name, voter.params)
     kept_out = excluded(config, executor.store)
-    # Workers only measure what is screened, so theirs need no guard.
-    stages = make_stages(config, pools, kept_out.guard, withdrawn) if kept_out else list(executor.stages.values())
+    core = core_of(workspace, config)
+    # Workers decide neither what is screened nor what is published, so theirs need no guard and no core.
+    stages = list(executor.stages.values())
+    if kept_out or core:
+        stages = make_stages(config, pools, kept_out.guard if kept_out else None, withdrawn, core)
     listed = (withdrawn.left_of(source) for pool in pools.values() for source in pool.list())
     sources = order(config.seed, listed)
     # With the roots: a pool that lies elsewhere holds other photos, and so is planned anew.
@@ -137,12 +160,12 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     path, values = f"runs/{config.name}/config.json", config.model_dump(mode="json")
     if extend and executor.store.read_json(path) != values:
         executor.store.write_json(path, values)
-    executor = Executor(executor.store, stages, shards, executor.context)
-    return Run(config, executor.store, images, executor, kept_out)
+    executor = Executor(executor.store, stages, shards, executor.context, taken)
+    return Run(config, executor.store, images, executor, kept_out, core, core.end(shards) if core else 0)
 
 
 @lru_cache(maxsize=4)
-def _worker(workspace: str, config_json: str, withdrawn: Withdrawn) -> tuple[Executor, ImageStore]:
+def _worker(workspace: str, config_json: str, withdrawn: Withdrawn, taken_json: str) -> tuple[Executor, ImageStore]:
     """What a process needs to work for a run; made once, so that its threads share decoded pictures and one ledger."""
     config = BuildConfig.model_validate_json(config_json)
     store = Store(Path(workspace))
@@ -155,13 +178,14 @@ def _worker(workspace: str, config_json: str, withdrawn: Withdrawn) -> tuple[Exe
             file.write(text + "\n")
 
     context = Context(config.seed, images, calls, log)
-    return Executor(store, make_stages(config, open_pools(config), None, withdrawn), (), context), images
+    stages = make_stages(config, open_pools(config), None, withdrawn)
+    return Executor(store, stages, (), context, json.loads(taken_json)), images
 
 
 def work(job: Job) -> dict[str, Commit]:
     """Do a job: what a worker runs, in whatever thread, process or machine."""
     withdrawn = Withdrawn.of(Store(Path(job.workspace)))
-    return do(_worker(job.workspace, job.config.model_dump_json(), withdrawn)[0], job)
+    return do(_worker(job.workspace, job.config.model_dump_json(), withdrawn, json.dumps(job.taken))[0], job)
 
 
 def do(executor: Executor, job: Job) -> dict[str, Commit]:
@@ -191,7 +215,7 @@ def build(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
     while end < len(executor.shards) and not _enough(run, done[:end]):
         start, end = end, end + wave(run)
         jobs = [
-            Job(str(run.store.root), run.config, CANDIDATES, shard, commits)
+            run.job(CANDIDATES, shard, commits)
             for shard, commits in zip(executor.shards[start:end], done[start:end], strict=True)
             if CANDIDATES[-1] not in commits
         ]
@@ -218,7 +242,7 @@ def _screened(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
     done = executor.commits(retry=SCREENING)
     due = [shard for shard, commits in zip(executor.shards, done, strict=True) if "screen" not in commits]
     if due:
-        for _ in mapper([Job(str(run.store.root), run.config, SCREENING, shard, {}) for shard in due]):
+        for _ in mapper([run.job(SCREENING, shard, {}) for shard in due]):
             pass
         executor.decide_run("screen", done)
     done = executor.commits(retry=CANDIDATES)
@@ -247,7 +271,7 @@ def narrowed(run: Run, done: list[dict[str, Commit]]) -> list[dict[str, Commit]]
 def _enough(run: Run, done: Sequence[dict[str, Commit]]) -> bool:
     """Whether the sources of these shards meet the target; False without one, or where a shard is not done."""
     cut = run.config.publish.cut
-    if cut.target is None or any("instruct" not in commits for commits in done):
+    if cut.target is None or len(done) < run.core_end or any("instruct" not in commits for commits in done):
         return False
     kept = sum(commits["instruct"].statuses.get(Status.KEPT, 0) for commits in done)
     return kept >= math.ceil(cut.target * cut.margin)

@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.config import BuildConfig
-from tasks.dataset.write import publish
+from tasks.dataset.diff import flat
+from tasks.dataset.manifest import described
+from tasks.dataset.read import config_of, data_set
+from tasks.dataset.write import publish, released_record
 from tasks.engine.errors import ConfigError
+from tasks.engine.fingerprint import canonical
 from tasks.engine.measure import ModelsNeeded
 from tasks.engine.rows import Commit
 from tasks.engine.store import Store
@@ -25,6 +29,7 @@ class Result:
         written: Whether this run wrote it; False if it lay there already.
         report: The HTML report.
         funnel: What became of every owed row, stage by stage.
+        replayed: By stage: how many rows rest on stored answers of models or prompts that have changed since.
     """
 
     dataset: Path
@@ -32,6 +37,7 @@ class Result:
     written: bool
     report: Path
     funnel: list[FunnelRow]
+    replayed: dict[str, int]
 
 
 def finish(run: Run, done: Sequence[dict[str, Commit]]) -> Result:
@@ -47,7 +53,38 @@ def finish(run: Run, done: Sequence[dict[str, Commit]]) -> Result:
         written=published.written,
         report=report,
         funnel=funnel(run.executor.order, done),
+        replayed=_replayed(run, published.folder),
     )
+
+
+def _replayed(run: Run, folder: Path) -> dict[str, int]:
+    older = {}
+    for name, answers in data_set(folder).stages.items():
+        stage = run.executor.stages[name]
+        present = [canonical([stage.version, uses]) for uses in stage.groups().values()]
+        older[name] = sum(one.rows for one in answers if canonical([one.version, list(one.uses)]) not in present)
+    return {name: older[name] for name in run.executor.order if older[name]}
+
+
+def check_released(workspace: Path, config: BuildConfig) -> None:
+    """Stop before anything is spent where a config would change an edition that was passed on.
+
+    Raises:
+        ConfigError: Names the first value that differs.
+    """
+    folder = workspace / "datasets" / config.name / config.edition
+    released = (workspace / released_record(config.name, config.edition)).exists()
+    if not released or not (folder / "manifest.json").exists():
+        return
+    before = dict(flat(described(config_of(folder, data_set(folder)))))
+    after = dict(flat(described(config)))
+    for where in sorted({*before, *after}):
+        if before.get(where) != after.get(where):
+            raise ConfigError(
+                f"edition {config.edition} of {config.name} is released with "
+                f"{where}={before.get(where)}, not {after.get(where)}",
+                f"give the new one a name: --set edition=NAME (publish.cut.core={config.edition} keeps its triplets)",
+            )
 
 
 def finish_if_done(workspace: Path, config: BuildConfig) -> Result | None:
@@ -55,6 +92,7 @@ def finish_if_done(workspace: Path, config: BuildConfig) -> Result | None:
 
     A caller that gets one need not start an orchestrator at all.
     """
+    check_released(workspace, config)
     with Store(workspace).lock():
         run = open_run(workspace, config)
         run.executor.may_measure = False

@@ -1,17 +1,18 @@
 """What must hold between published rows: candidates per source, places, review, selection; computed anew."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from schemas.config import BuildConfig
 from schemas.expressions import Expression
 from schemas.outcomes import Reason, Status
-from schemas.published import RejectedRow, TripletRow
+from schemas.published import Manifest, RejectedRow, TripletRow
 from schemas.records import Fidelity, Finalist, Key
 from tasks.dataset.rules import Fault, Row, after, candidate_of, ended, key_of, said, said_by
 from tasks.engine.stage import Item, Kept
 from tasks.generate import owed
+from tasks.publish import core_digest
 from tasks.rank import Rank
 
 _OF_THE_SOURCE: Final = (
@@ -29,8 +30,8 @@ _OF_THE_SOURCE: Final = (
 )
 
 
-def run_faults(rows: Sequence[Row], config: BuildConfig) -> Iterator[Fault]:
-    """What rows say of each other, computed anew."""
+def run_faults(rows: Sequence[Row], config: BuildConfig, core: Collection[str] = ()) -> Iterator[Fault]:
+    """What rows say of each other, computed anew. `core` has the ids of the triplets that were taken first."""
     seen = Counter(row.id for row in rows)
     yield from (Fault(id_, "unique", f"{count} rows") for id_, count in seen.items() if count > 1)
     by_source: dict[Key, list[Row]] = defaultdict(list)
@@ -42,7 +43,7 @@ def run_faults(rows: Sequence[Row], config: BuildConfig) -> Iterator[Fault]:
         pixels = next((row.source_pixel_sha256 for row in source_rows if isinstance(row, TripletRow)), None)
         if pixels and config.screen.cut.duplicates and photos.setdefault(pixels, str(source)) != str(source):
             yield Fault(str(source), "duplicate", f"its photo is that of {photos[pixels]}")
-    yield from _selection_faults(rows, config)
+    yield from _selection_faults(rows, config, core)
 
 
 def _source_faults(source: Key, rows: Sequence[Row], config: BuildConfig) -> Iterator[Fault]:
@@ -102,10 +103,11 @@ def _review_faults(finalists: dict[Key, Row], places: dict[Key, int], config: Bu
             yield Fault(row.id, "review", f"its place is {places[key]}, its evidence says another")
 
 
-def _selection_faults(rows: Sequence[Row], config: BuildConfig) -> Iterator[Fault]:
-    """With a target, cells are filled evenly: a full one that lost a row is at most one below the fullest.
+def _selection_faults(rows: Sequence[Row], config: BuildConfig, core: Collection[str]) -> Iterator[Fault]:
+    """With a target, the core comes first, then cells are filled evenly.
 
-    What was withdrawn after selection may be missing from any of them.
+    A full cell that lost a row is at most one below the fullest of those that were filled. What was withdrawn after
+    selection may be missing from any of them.
     """
     triplets = [row for row in rows if isinstance(row, TripletRow)]
     left_out = [row for row in rows if isinstance(row, RejectedRow) and row.reason == Reason.NOT_SELECTED]
@@ -115,8 +117,38 @@ def _selection_faults(rows: Sequence[Row], config: BuildConfig) -> Iterator[Faul
     cells = Counter((row.source_expression, row.target) for row in triplets)
     withdrawn = sum(isinstance(row, RejectedRow) and row.reason == Reason.WITHDRAWN for row in rows)
     missing = withdrawn * config.review.cut.keep_per_source
-    fullest = max(cells.values(), default=0)
+    filled = {(row.source_expression, row.target) for row in triplets if row.id not in core}
+    of_core = not filled and any(row.id in core for row in left_out)
+    level = max((cells[cell] for cell in (cells if of_core else filled)), default=0)
     for row in left_out:
-        room = cells[row.source_expression, row.target] + missing < fullest - 1
-        if room or target is None or target - len(triplets) > missing:
+        room = (row.id in core) == of_core and cells[row.source_expression, row.target] + missing < level - 1
+        if row.id in core and filled:
+            yield Fault(row.id, "selection", "it is of the core, and others were taken before it")
+        elif room or target is None or target - len(triplets) > missing:
             yield Fault(row.id, "selection", "its cell had room")
+
+
+def core_faults(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:
+    """What the manifest says of the core must be what became of its triplets here, withdrawals since then aside."""
+    core = manifest.core
+    name = manifest.config["publish"]["cut"].get("core", "")
+    if (core.edition if core else "") != name:
+        yield Fault("manifest.json", "core", f"the config names '{name}'")
+    if core is None:
+        return
+    ends = {key_of(row): row for row in rows if isinstance(row, RejectedRow) and row.status != Status.KEPT}
+    gone = tuple(f"{row.id}:" for row in ends.values() if row.reason == Reason.WITHDRAWN)
+    missing = {*core.triplets} - {row.id for row in rows if isinstance(row, TripletRow)}
+    said = {str(row.key) for row in core.lost}
+    if core_digest(core.triplets) != core.digest:
+        yield Fault("manifest.json", "core", "its digest is that of other triplets")
+    if not said <= missing or any(not id_.startswith(gone) for id_ in missing - said):
+        yield Fault("manifest.json", "core", "other triplets of it are missing than it says")
+    for lost in core.lost:
+        row = ends.get(lost.key) or ends.get(lost.key.source())
+        if row and row.reason == Reason.WITHDRAWN:
+            continue
+        if row and (lost.stage, lost.reason, lost.evidence) != (row.stage, row.reason or row.status, row.evidence):
+            yield Fault(str(lost.key), "core", f"it ended in {row.stage} for {row.reason or row.status}")
+        if not row and lost.stage:
+            yield Fault(str(lost.key), "core", f"no row ended in {lost.stage}")

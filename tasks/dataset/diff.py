@@ -198,7 +198,7 @@ def _moved(keys: list[Key], others: list[Key], folder: Path, manifest: Manifest)
 
 def settings(a: Manifest, b: Manifest) -> Iterator[Setting]:
     """Everything that decides and that the manifests say differently, in order of its name."""
-    before, after = dict(_flat(_deciding(a))), dict(_flat(_deciding(b)))
+    before, after = dict(flat(_deciding(a))), dict(flat(_deciding(b)))
     for where in sorted({*before, *after}):
         if before.get(where) != after.get(where):
             yield Setting(where, before.get(where), after.get(where))
@@ -206,7 +206,14 @@ def settings(a: Manifest, b: Manifest) -> Iterator[Setting]:
 
 def _deciding(manifest: Manifest) -> dict[str, Any]:
     values = manifest.model_dump(mode="json", include={"config", "prompts", "excluded", "fedbench", "pyarrow"})
-    values["models"] = {stage: {"version": of["version"]} | _named(of["uses"]) for stage, of in manifest.stages.items()}
+    if manifest.core:
+        counts = {"triplets": len(manifest.core.triplets), "lost": len(manifest.core.lost)}
+        values["core"] = {"edition": manifest.core.edition, "digest": manifest.core.digest, **counts}
+    values["models"] = {
+        f"{stage} {place}" if place > 1 else stage: {"version": of.version} | _named(of.uses)
+        for stage, answers in manifest.stages.items()
+        for place, of in enumerate(reversed(answers), 1)
+    }
     return values
 
 
@@ -221,11 +228,11 @@ def _named(uses: Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-def _flat(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+def flat(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
     """The leaves of nested mappings by their path; lists are leaves."""
     if isinstance(value, dict):
         for name, part in value.items():
-            yield from _flat(part, f"{where}.{name}" if where else str(name))
+            yield from flat(part, f"{where}.{name}" if where else str(name))
     else:
         yield where, value
 

@@ -1,6 +1,6 @@
 """Why a triplet is not in a data set, as the data set itself tells."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -52,7 +52,10 @@ def fates(folder: Path, manifest: Manifest, wanted: Collection[Key]) -> dict[Key
             ends[key] = _end(row)
     for key in triplet_keys(folder, manifest) if wanted else ():
         there.add(key.source())
-    return {key: ends.get(key) or ends.get(key.source()) or _unseen(key, there, manifest) for key in wanted}
+    return {
+        key: ends.get(key) or ends.get(key.source()) or unseen(manifest.config, listed=key.source() in there)
+        for key in wanted
+    }
 
 
 def triplet_keys(folder: Path, manifest: Manifest) -> list[Key]:
@@ -77,12 +80,13 @@ def _end(row: dict[str, Any]) -> Fate:
     return Fate(row["stage"], row["reason"] or row["status"], row["evidence"])
 
 
-def _unseen(key: Key, there: Collection[Key], manifest: Manifest) -> Fate:
-    if key.source() not in there:
-        target = manifest.config["publish"]["cut"]["target"]
+def unseen(config: Mapping[str, Any], *, listed: bool) -> Fate:
+    """The fate of a candidate that a data set of that config never owed, whose source it has (`listed`) or not."""
+    if not listed:
+        target = config["publish"]["cut"]["target"]
         met = f", or the target of {target} was met before it" if target else ""
         return Fate("", NOT_LISTED, f"no pool lists its source, or it lies beyond the limit{met}")
-    measure = manifest.config["generate"]["measure"]
+    measure = config["generate"]["measure"]
     asked = f"editor {measure['editor']['name']}, {measure['attempts']} per target"
     targets = ", ".join(measure["targets"]) or "every other expression"
     return Fate("", NOT_OWED, f"of its source other edits were asked for: {asked}, {targets}")

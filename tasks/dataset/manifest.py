@@ -13,32 +13,41 @@ from schemas.outcomes import Status
 from schemas.published import (
     PICTURES,
     SCHEMA_VERSION,
+    AnswersUsed,
     CellCount,
+    CoreUsed,
     ExcludedSources,
+    LostTriplet,
     Manifest,
     PoolUsed,
     StageCount,
     WeightUsed,
 )
+from schemas.records import Key
 from schemas.routes import deciding
+from tasks.dataset.fates import Fate, unseen
 from tasks.dataset.roles import roles_of
 from tasks.engine import weights
-from tasks.engine.dossier import SourceLife
-from tasks.engine.fingerprint import fingerprint
+from tasks.engine.dossier import Life, SourceLife
+from tasks.engine.fingerprint import canonical, fingerprint
 from tasks.pipeline import Run
+from tasks.publish import Core
 from tasks.sources import POOLS, redistributable
 
 
 class Tally:
-    """Counts over the sources that the data set accounts for: the funnel, the cells, the licences."""
+    """Counts over the sources that the data set accounts for: the funnel, the cells, the licences; the core's fates."""
 
-    def __init__(self, order: Sequence[str]) -> None:
+    def __init__(self, order: Sequence[str], core: Core | None = None) -> None:
+        self._core = (core.keys | core.sources) if core else frozenset()
+        self.ends: dict[Key, Fate | None] = {}
         self._statuses: dict[str, Counter[str]] = {name: Counter() for name in order}
         self._reasons: dict[str, Counter[str]] = {name: Counter() for name in order}
         self.sources = 0
         self.survivors: Counter[tuple[str, str]] = Counter()
         self.cells: Counter[tuple[str, str]] = Counter()
         self.licences: dict[str, Counter[str]] = defaultdict(Counter)
+        self.measured: dict[str, Counter[str]] = {name: Counter() for name in order}
 
     @property
     def triplets(self) -> int:
@@ -49,10 +58,14 @@ class Tally:
         self.sources += 1
         self.licences[source.key.pool][source.source.licence] += 1
         for life in [source, *source.candidates]:
+            if life.key in self._core:
+                self.ends[life.key] = _fate(life)
             for name, step in life.steps.items():
                 self._statuses[name][step.status] += 1
                 if step.reason:
                     self._reasons[name][step.reason] += 1
+            for name, by in life.by.items():
+                self.measured[name][by] += 1
             for stage, cells in (("instruct", self.survivors), ("publish", self.cells)):
                 if life.reached(stage):
                     cells[source.outputs["screen"].expression, life.key.target] += 1
@@ -74,6 +87,12 @@ def possible_cells(measure: GenerateMeasure) -> tuple[tuple[Expression, Expressi
     """The cells (source, target) that the config can fill, given photos of every expression."""
     targets = measure.targets or EXPRESSIONS
     return tuple((source, target) for source in EXPRESSIONS for target in targets if source != target)
+
+
+def _fate(life: Life) -> Fate | None:
+    """Where a row ended; None where none did, or where its candidates say it."""
+    stage, step = life.end
+    return None if step.status is Status.KEPT else Fate(stage, step.reason or str(step.status), step.evidence)
 
 
 def cell_counts(
@@ -118,8 +137,14 @@ def make_manifest(run: Run, tally: Tally, files: dict[str, int], digests: Sequen
         files: Parquet file → rows.
         digests: `row_sha256` of every row, in any order.
     """
-    stages = run.executor.stages.values()
-    used = {name for stage in stages for identity in stage.identities() for name in _weight_names(identity)}
+    stages = {name: answers_used(run, name, counts) for name, counts in tally.measured.items()}
+    used = {
+        name
+        for answers in stages.values()
+        for one in answers
+        for identity in one.uses
+        for name in _weight_names(identity)
+    }
     return Manifest(
         name=run.config.name,
         edition=run.config.edition,
@@ -130,15 +155,16 @@ def make_manifest(run: Run, tally: Tally, files: dict[str, int], digests: Sequen
         fedbench=__version__,
         pyarrow=metadata.version("pyarrow"),
         config=described(run.config),
-        stages={stage.name: {"version": stage.version, "uses": stage.identities()} for stage in stages},
+        stages=stages,
         prompts={name: prompts.sha256_of(name) for name in prompts.names()},
         weights=tuple(
             WeightUsed(name=entry.name, licence=entry.licence, tuned_against=entry.tuned_against)
             for entry in map(weights.entry, sorted(used))
         ),
         pools=_pools(run.config, tally),
-        roles=roles_of(run.config),
+        roles=roles_of(run.config, stages),
         excluded=_excluded(run),
+        core=_core(run, tally),
         sources=tally.sources,
         triplets=tally.triplets,
         funnel=tally.funnel(),
@@ -146,6 +172,15 @@ def make_manifest(run: Run, tally: Tally, files: dict[str, int], digests: Sequen
         files=files,
         rows_sha256=fingerprint(sorted(digests)),
     )
+
+
+def answers_used(run: Run, stage: str, counts: Mapping[str, int]) -> tuple[AnswersUsed, ...]:
+    """Whose answers a stage took, by measure identity; the present one's where it took none."""
+    found = []
+    for id_, rows in (counts or dict.fromkeys(run.executor.measure_ids[stage].values(), 0)).items():
+        identity = run.executor.identity(stage, id_)
+        found.append(AnswersUsed(version=identity.version, group=identity.group, uses=tuple(identity.uses), rows=rows))
+    return tuple(sorted(found, key=lambda one: (one.group, one.version, canonical(list(one.uses)))))
 
 
 def _pools(config: BuildConfig, tally: Tally) -> tuple[PoolUsed, ...]:
@@ -171,6 +206,19 @@ def _excluded(run: Run) -> ExcludedSources | None:
         digest=out.guard.digest,
         model=out.model,
     )
+
+
+def _core(run: Run, tally: Tally) -> CoreUsed | None:
+    if run.core is None:
+        return None
+    lost = []
+    config = described(run.config)
+    for key in sorted(run.core.keys):
+        fate = tally.ends.get(key.source()) or tally.ends.get(key, unseen(config, listed=key.source() in tally.ends))
+        if fate is not None:
+            lost.append(LostTriplet(key=key, stage=fate.stage, reason=fate.reason, evidence=fate.evidence))
+    ids = tuple(sorted(map(str, run.core.keys)))
+    return CoreUsed(edition=run.core.edition, digest=run.core.digest, triplets=ids, lost=tuple(lost))
 
 
 def _weight_names(identity: Any) -> list[str]:

@@ -21,9 +21,10 @@ from tasks.dataset.texts import (
     write_checked,
     write_texts,
 )
+from tasks.dataset.write import released_record
 from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import sha256
-from tasks.engine.store import disk
+from tasks.engine.store import Store, disk
 
 PACK_TEXTS: Final = ("README.md", "manifest.json", "checksums.sha256")
 # Part → the column its pictures fill, and its row type.
@@ -148,6 +149,11 @@ def whole(local: Path) -> tuple[Manifest, dict[str, str]]:
     if changed:
         raise ConfigError(f"{local / changed[0]} is not what was written", "run `fedbench build` again, or verify it")
     return manifest, found
+
+
+def note_released(store: Store, manifest: Manifest) -> None:
+    """Remember that an edition of the workspace was passed on: from then on no build may change its rows."""
+    store.write_json(released_record(manifest.name, manifest.edition), {"rows_sha256": manifest.rows_sha256})
 
 
 def full_sha256(manifest: Manifest, hashes: Mapping[str, str]) -> str:

@@ -1,11 +1,11 @@
 """Who made what and who checked it, by model family: a maker's relative cannot vouch for it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from schemas.config import BuildConfig
-from schemas.published import RoleUsed
+from schemas.published import AnswersUsed, RoleUsed
 from schemas.sections import Adapter as Spec
 from tasks.boards import BOARDS
 from tasks.describers import DESCRIBERS
@@ -17,11 +17,21 @@ MAKERS: Final = ("editor", "captioner", "writer")
 CHECKERS: Final = ("voter", "judge")
 
 
+_STAGES: Final = {
+    "editor": "generate",
+    "voter": "verify",
+    "captioner": "caption",
+    "judge": "review",
+    "writer": "instruct",
+}
+
+
 @dataclass(frozen=True)
 class _Part:
     role: str
     name: str
     adapter: type[Adapter]
+    version: int
 
 
 def cast_of(config: BuildConfig) -> Iterator[tuple[str, Spec]]:
@@ -35,14 +45,21 @@ def cast_of(config: BuildConfig) -> Iterator[tuple[str, Spec]]:
     yield "writer", config.instruct.measure.describer
 
 
-def roles_of(config: BuildConfig) -> tuple[RoleUsed, ...]:
-    """The roles of a build with their conflicts: a maker and a checker of one family, or tuned against each other."""
-    parts = [_Part(role, spec.name, _class_of(role, spec.name)) for role, spec in cast_of(config)]
+def roles_of(config: BuildConfig, stages: Mapping[str, Sequence[AnswersUsed]]) -> tuple[RoleUsed, ...]:
+    """The roles of a build with their conflicts: a maker and a checker of one family, or tuned against each other.
+
+    An adapter stands there once for each of its versions whose answers were taken (`stages`).
+    """
+    parts = [
+        _Part(role, spec.name, _registry(role).adapter_class(spec.name), version)
+        for role, spec in cast_of(config)
+        for version in _versions(role, spec.name, stages.get(_STAGES[role], ()))
+    ]
     return tuple(
         RoleUsed(
             role=part.role,
             adapter=part.name,
-            version=part.adapter.version,
+            version=part.version,
             family=part.adapter.family,
             conflicts=tuple(dict.fromkeys(words for other in parts for words in _conflicts(part, other))),
         )
@@ -50,9 +67,17 @@ def roles_of(config: BuildConfig) -> tuple[RoleUsed, ...]:
     )
 
 
-def _class_of(role: str, name: str) -> type[Adapter]:
+def _registry(role: str) -> Registry[Any]:
     registries: dict[str, Registry[Any]] = {"editor": EDITORS, "voter": VOTERS, "judge": BOARDS}
-    return registries.get(role, DESCRIBERS).adapter_class(name)
+    return registries.get(role, DESCRIBERS)
+
+
+def _versions(role: str, name: str, answers: Sequence[AnswersUsed]) -> list[int]:
+    """The versions of an adapter that answered."""
+    registry = _registry(role)
+    used = [identity for one in answers for identity in one.uses if isinstance(identity, dict)]
+    found = {one["version"] for one in used if (one["kind"], one["name"]) == (registry.kind, name)}
+    return sorted(found or {registry.adapter_class(name).version})
 
 
 def _conflicts(part: _Part, other: _Part) -> Iterator[str]:

@@ -132,8 +132,14 @@ def _possible(vote: Vote) -> bool:
     return vote.granularity == "coarse" and vote.polarity is not None and vote.expression is None
 
 
-def row_faults(row: Row, config: BuildConfig) -> Iterator[Fault]:
-    """What one row says of itself, computed anew. Its columns must be free of faults."""
+def row_faults(row: Row, config: BuildConfig, *, known_prompt: bool = True) -> Iterator[Fault]:
+    """What one row says of itself, computed anew. Its columns must be free of faults.
+
+    Args:
+        row: The row.
+        config: Of the build.
+        known_prompt: Whether all simple instructions came from the template that is installed here.
+    """
     if row_digest(row) != row.row_sha256:
         yield Fault(row.id, "row", "a column was changed after row_sha256 was made")
     if row.id != str(key_of(row)):
@@ -142,7 +148,7 @@ def row_faults(row: Row, config: BuildConfig) -> Iterator[Fault]:
         return
     edited = after(row, "generate") or ended(row, "generate", Status.REJECTED)
     simple = prompts.render("simple_instruction", source=row.source_expression, target=row.target) if edited else ""
-    if row.instruction != simple:
+    if row.instruction != simple and (known_prompt or not (edited and row.instruction)):
         yield Fault(row.id, "instruction", f"the template says '{simple}'")
     if isinstance(row, RejectedRow) and edited != (row.image is not None and row.image_sha256 != ""):
         yield Fault(row.id, "image", "it has a picture without an edit, or an edit without its picture and hash")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+import prompts
 from schemas.config import BuildConfig
 from schemas.packs import PackManifest
 from schemas.published import PICTURES, Manifest, TripletRow
 from tasks.dataset.card import render_card
 from tasks.dataset.croissant import croissant
-from tasks.dataset.cross_rules import run_faults
+from tasks.dataset.cross_rules import core_faults, run_faults
 from tasks.dataset.parquet import left_out, published_schema
 from tasks.dataset.pictures import picture_faults
 from tasks.dataset.read import EMPTY, KINDS, config_of, filled, first_fault, read_manifest
@@ -50,15 +51,16 @@ def verify(folder: Path) -> list[Fault]:
                 rows[name] = list(_table(folder, name, manifest, faults))
     faults += _counts(rows, manifest)
     every = [row for in_file in rows.values() for row in in_file]
-    sound = []
+    sound, known_prompt = [], _known_prompt(manifest)
     for row in every:
         wrong = list(column_faults(row))
-        faults += wrong or row_faults(row, config)
+        faults += wrong or row_faults(row, config, known_prompt=known_prompt)
         if not wrong:
             sound.append(row)
-    faults += run_faults(sound, config)
+    faults += run_faults(sound, config, frozenset(manifest.core.triplets) if manifest.core else ())
     faults += _roles(manifest, config)
     if len(sound) == len(every):
+        faults += core_faults(sound, manifest)
         faults += _funnel(sound, manifest)
         faults += _cells(sound, manifest, config)
         faults += _pools(sound, manifest)
@@ -70,16 +72,23 @@ def verified_words(folder: Path) -> str:
     manifest = read_manifest(folder)
     if isinstance(manifest, PackManifest):
         return "whole: its pictures are those of their hashes. Whether they belong to an index is seen by hydrating it."
-    recomputed = "hashes, votes, verdicts, ranks, instructions and counts were recomputed"
+    told = "instructions" if _known_prompt(manifest) else "(but not instructions: their template is not installed)"
+    recomputed = f"hashes, votes, verdicts, ranks, {told} and counts were recomputed"
     missing = [column for column in PICTURES if column not in manifest.pictures]
     if len(missing) == len(PICTURES):
         return (
-            "a whole index: votes, verdicts, ranks, instructions and counts were recomputed. It has no pictures, so "
+            f"a whole index: votes, verdicts, ranks, {told} and counts were recomputed. It has no pictures, so "
             "their hashes, sizes and pixels were not checked: `fedbench hydrate` does."
         )
     if missing:
         return f"whole: {recomputed}. It has no {', '.join(missing)} pictures, so those were not checked."
     return f"whole: {recomputed}."
+
+
+def _known_prompt(manifest: Manifest) -> bool:
+    """Whether the simple instructions came from the template that is installed here, and from no other."""
+    here = prompts.sha256_of("simple_instruction")
+    return all(here in one.uses for one in manifest.stages.get("generate", ()))
 
 
 def _files(folder: Path, manifest: Manifest) -> Iterator[Fault]:
@@ -153,5 +162,6 @@ def _pools(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:
 
 def _roles(manifest: Manifest, config: BuildConfig) -> Iterator[Fault]:
     """The makers and checkers must be the config's."""
-    if [(role.role, role.adapter) for role in manifest.roles] != [(role, spec.name) for role, spec in cast_of(config)]:
+    said = {(role.role, role.adapter): None for role in manifest.roles}
+    if list(said) != list({(role, spec.name): None for role, spec in cast_of(config)}):
         yield Fault("manifest.json", "roles", "they are not those of the config")

@@ -27,12 +27,14 @@ class Life:
         key: Whose life.
         steps: By stage, in order: how it left; the last one is where it ended.
         measured: By stage: its measurement, or the `Failed` in its place. Can hold stages it never reached.
+        by: By stage that measured it: the measure identity.
         outputs: By stage that kept it: the row it went on as.
     """
 
     key: Key
     steps: dict[str, Step] = field(default_factory=dict)
     measured: dict[str, Any] = field(default_factory=dict)
+    by: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -79,7 +81,8 @@ def lives(executor: Executor, shard: Shard, done: dict[str, Commit]) -> list[Sou
             if row.value is not None:
                 life.outputs[name] = row.value
         measured = kept[executor.stages[name].reads or before] if before else list(shard.sources)
-        for key, value in executor.measured(name, shard, measured).items():
-            known[key].measured[name] = value
+        for key, answer in executor.answers(name, shard, measured).items():
+            known[key].measured[name] = answer.value
+            known[key].by[name] = answer.by
         before = name
     return list(sources.values())

@@ -13,6 +13,7 @@ from typing import Any, Final
 from schemas.outcomes import Status
 from schemas.records import Key
 from tasks.engine.fingerprint import fingerprint
+from tasks.engine.lineage import Lineage
 from tasks.engine.measure import AnyStage, Measurer
 from tasks.engine.rows import Commit, decided_row, decided_type, digest
 from tasks.engine.shards import Shard
@@ -21,6 +22,7 @@ from tasks.engine.store import Store
 
 # Sources that go through a segment together. Their decoded pictures should fit the image cache for every worker.
 BLOCK: Final = 8
+_NOTHING: Final = digest(())
 
 
 class Executor(Measurer):
@@ -31,10 +33,18 @@ class Executor(Measurer):
         stages: In the order the data flows.
         shards: The plan.
         context: What measurements may use.
+        taken: As `Measurer` has it.
     """
 
-    def __init__(self, store: Store, stages: Sequence[AnyStage], shards: Sequence[Shard], context: Context) -> None:
-        super().__init__(store, stages, context)
+    def __init__(
+        self,
+        store: Store,
+        stages: Sequence[AnyStage],
+        shards: Sequence[Shard],
+        context: Context,
+        taken: Lineage | None = None,
+    ) -> None:
+        super().__init__(store, stages, context, taken)
         self.order = [stage.name for stage in stages]
         self.shards = list(shards)
 
@@ -57,13 +67,19 @@ class Executor(Measurer):
         return found
 
     def inputs(self, name: str, shard: Shard, done: dict[str, Commit]) -> list[str] | None:
-        """Digests of what a stage measures and decides on in a shard; None while that is not known."""
+        """Whose answers a stage takes, and digests of what it measures and decides on; None while they are not known.
+
+        Where there is nothing to measure, it does not matter whose.
+        """
         place = self.order.index(name)
         if place == 0:
-            return [digest(shard.sources)]
+            return [*self.homes(name, shard), digest(shard.sources)]
         before = self.order[place - 1]
         reads = self.stages[name].reads or before
-        return [done[reads].kept_digest, done[before].kept_digest] if reads in done and before in done else None
+        if reads not in done or before not in done:
+            return None
+        digests = [done[reads].kept_digest, done[before].kept_digest]
+        return [*(self.homes(name, shard) if digests[0] != _NOTHING else ()), *digests]
 
     def fingerprint(self, name: str, inputs: Sequence[list[str] | None], place: int) -> str | None:
         """Fingerprint of a stage's decisions on the shard at `place`; None while its inputs are not known."""
@@ -74,7 +90,7 @@ class Executor(Measurer):
             seen = inputs if stage.whole else inputs[: place + 1]
         if any(shard_inputs is None for shard_inputs in seen):
             return None
-        return fingerprint(self.measure_ids[name], stage.cut_identity(), list(seen))
+        return fingerprint(stage.cut_identity(), list(seen))
 
     def commit(self, name: str, shard: Shard, fingerprint_: str) -> Commit | None:
         """The published commit of that fingerprint."""

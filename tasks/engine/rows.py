@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from schemas.outcomes import FailureKind, Reason, Status
 from schemas.records import Key, KeyField, Record
@@ -25,9 +25,13 @@ class Commit(Record):
 
 
 class MeasuredCommit(Record):
-    """What a `measured-*.json` says: the parts, in the order they were written; a later row replaces an earlier."""
+    """What a `measured-*.json` says: the parts, in the order they were written; a later row replaces an earlier.
+
+    `by` names the measure identity of the parts that another one gave than the file is named after.
+    """
 
     parts: tuple[str, ...]
+    by: dict[str, str] = Field(default_factory=dict)
 
 
 @cache

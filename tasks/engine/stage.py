@@ -138,13 +138,21 @@ class Stage(Generic[Row, M]):
         """Adapters, prompts and weights that decide the measurement, as plain values for the fingerprint."""
         return []
 
-    def measure_identity(self) -> list[Any]:
-        """Everything but the rows that decides a measurement."""
-        return [self.name, self.version, deciding(self.measure_params.model_dump(mode="json")), self.identities()]
+    def choice(self) -> Any:
+        """What the user chose that decides every measurement, as plain values."""
+        return deciding(self.measure_params.model_dump(mode="json"))
 
-    def key_identity(self, key: Key) -> Any:
-        """What decides the measurement of this owed key beside the row and `measure_identity`; None for nothing."""
-        return None
+    def groups(self) -> dict[str, list[Any]]:
+        """By group of owed keys, what decides its measurements beside row and `choice`: adapters, prompts, weights.
+
+        Keys that the user chose different adapters for are different groups, named by that choice. Most stages have
+        one group, without a name.
+        """
+        return {"": self.identities()}
+
+    def group(self, key: Key) -> str:
+        """The group of an owed key."""
+        return ""
 
     def cut_identity(self) -> list[Any]:
         """Everything but the measurements that decides a cut."""

@@ -60,7 +60,7 @@ def test_roles_by_family_with_the_conflicts_of_the_embedded_adapters(small: Buil
 
 
 def test_makers_do_not_conflict_with_makers() -> None:
-    (editor, voter, captioner, judge, writer) = roles_of(config(verify={"measure": {"panel": ["fer"]}}))
+    (editor, voter, captioner, judge, writer) = roles_of(config(verify={"measure": {"panel": ["fer"]}}), {})
     assert (captioner.family, editor.family) == ("MediaPipe", "MediaPipe")
     assert captioner.conflicts == writer.conflicts == judge.conflicts == ()
     assert editor.conflicts
