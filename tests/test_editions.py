@@ -124,6 +124,24 @@ def test_the_newest_edition_comes_first_and_older_ones_fill_its_gaps(
     assert made(tmp_path, "edition=v3").published.written is False  # type: ignore[union-attr]
 
 
+def test_each_of_two_editors_keeps_its_own_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = "generate.measure.top_up=[{target: happy, editor: {name: fake, params: {strength: 150}}, called: bold}]"
+    first = made(tmp_path, second)
+    assert len(manifest(first)["stages"]["generate"]) == 2
+    assert "more than one identity" not in first.tree()["README.md"].decode()
+    raise_version(monkeypatch, fakes.FakeEditor)
+    again = made(tmp_path, second)
+    assert (asked(again), again.tree()) == ({}, first.tree())
+    # Only the editor whose parameters are others is asked, in its present version.
+    third = made(tmp_path, "edition=v2", second.replace("150", "160"))
+    assert asked(third)["edit"] > 0
+    found = {
+        (one["uses"][0]["params"]["strength"], one["version"], one["uses"][0]["version"])
+        for one in manifest(third)["stages"]["generate"]
+    }
+    assert found == {(200, 1, 1), (160, 1, 2)}
+
+
 def test_another_choice_of_the_user_always_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path)
     raise_version(monkeypatch, fakes.FakeDescriber, fakes.FakeVoter)

@@ -131,7 +131,7 @@ def test_the_table_of_thresholds_is_whole() -> None:
         if hasattr(section, "cut")
         for field in section.cut.model_dump()
     }
-    assert fields == TIGHTER_LOOSER.keys()
+    assert fields - {"publish.core"} == TIGHTER_LOOSER.keys()  # that one names an edition
 
 
 @pytest.fixture(scope="module")
