@@ -16,6 +16,7 @@ from tasks.dataset.verify import verify
 from tasks.engine.errors import ConfigError
 from tasks.engine.store import Store
 from tasks.results import check_released
+from tasks.withdrawal.withdraw import Wish, withdraw
 from tests import fakes
 
 MODELS = ("analyze", "embed", "edit", "vote", "caption", "instruct")
@@ -243,6 +244,22 @@ def test_a_core_above_the_target_is_thinned_evenly(tmp_path: Path) -> None:
     second = made(tmp_path, "edition=v2", "publish.cut.core=v1", "publish.cut.target=9", sources=44)
     assert triplets(second) < triplets(first)
     assert {row["reason"] for row in manifest(second)["core"]["lost"]} == {"not_selected"}
+
+
+def test_a_withdrawal_takes_a_triplet_of_the_core_out_as_well(tmp_path: Path) -> None:
+    first = made(tmp_path, "publish.cut.target=6", sources=44)
+    second = made(tmp_path, "edition=v2", "publish.cut.target=8", "publish.cut.core=v1", sources=44)
+    assert first.published
+    assert second.published
+    key = triplet_keys(first.published.folder, data_set(first.published.folder))[0]
+    withdraw(Store(tmp_path), Wish([str(key.source())]))
+    for built in (first, second):
+        assert verify(built.published.folder) == []  # type: ignore[union-attr]
+    assert str(key) not in triplets(first) | triplets(second)
+    found = diff(first.published.folder, second.published.folder)
+    assert found.removed == ()
+    third = made(tmp_path, "edition=v3", "publish.cut.target=8", "publish.cut.core=v1", sources=44)
+    assert triplets(first) < triplets(third)
 
 
 @pytest.mark.parametrize(("core", "words"), [("v9", "its editions: v1"), ("v2", "own core")])

@@ -128,12 +128,11 @@ def _selection_faults(rows: Sequence[Row], config: BuildConfig, core: Collection
             yield Fault(row.id, "selection", "its cell had room")
 
 
-def core_faults(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:
+def core_faults(rows: Sequence[Row], manifest: Manifest, config: BuildConfig) -> Iterator[Fault]:
     """What the manifest says of the core must be what became of its triplets here, withdrawals since then aside."""
     core = manifest.core
-    name = manifest.config["publish"]["cut"].get("core", "")
-    if (core.edition if core else "") != name:
-        yield Fault("manifest.json", "core", f"the config names '{name}'")
+    if (core.edition if core else "") != config.publish.cut.core:
+        yield Fault("manifest.json", "core", f"the config names '{config.publish.cut.core}'")
     if core is None:
         return
     ends = {key_of(row): row for row in rows if isinstance(row, RejectedRow) and row.status != Status.KEPT}

@@ -1,14 +1,15 @@
 """Why a triplet is not in a data set, as the data set itself tells."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from schemas.config import BuildConfig
 from schemas.outcomes import Status
 from schemas.published import Manifest
 from schemas.records import Key
-from tasks.dataset.read import plain_rows, tables
+from tasks.dataset.read import config_of, plain_rows, tables
 
 NOT_LISTED: Final = "not_listed"
 NOT_OWED: Final = "not_owed"
@@ -42,8 +43,9 @@ def fates(folder: Path, manifest: Manifest, wanted: Collection[Key]) -> dict[Key
         wanted: Keys of candidates.
 
     Raises:
-        ConfigError: A file cannot be read.
+        ConfigError: A file cannot be read, or the manifest holds no config.
     """
+    config = config_of(folder, manifest)
     sources, ends = {key.source() for key in wanted}, {}
     there: set[Key] = set()
     for key, row in _rejected(folder, manifest) if wanted else ():
@@ -53,8 +55,7 @@ def fates(folder: Path, manifest: Manifest, wanted: Collection[Key]) -> dict[Key
     for key in triplet_keys(folder, manifest) if wanted else ():
         there.add(key.source())
     return {
-        key: ends.get(key) or ends.get(key.source()) or unseen(manifest.config, listed=key.source() in there)
-        for key in wanted
+        key: ends.get(key) or ends.get(key.source()) or unseen(config, listed=key.source() in there) for key in wanted
     }
 
 
@@ -80,13 +81,13 @@ def _end(row: dict[str, Any]) -> Fate:
     return Fate(row["stage"], row["reason"] or row["status"], row["evidence"])
 
 
-def unseen(config: Mapping[str, Any], *, listed: bool) -> Fate:
-    """The fate of a candidate that a data set of that config never owed, whose source it has (`listed`) or not."""
+def unseen(config: BuildConfig, *, listed: bool) -> Fate:
+    """The fate of a candidate that a build of that config never owed, whose source it has (`listed`) or not."""
     if not listed:
-        target = config["publish"]["cut"]["target"]
+        target = config.publish.cut.target
         met = f", or the target of {target} was met before it" if target else ""
         return Fate("", NOT_LISTED, f"no pool lists its source, or it lies beyond the limit{met}")
-    measure = config["generate"]["measure"]
-    asked = f"editor {measure['editor']['name']}, {measure['attempts']} per target"
-    targets = ", ".join(measure["targets"]) or "every other expression"
+    measure = config.generate.measure
+    asked = f"editor {', '.join(measure.editors)}, {measure.attempts} per target"
+    targets = ", ".join(measure.targets) or "every other expression"
     return Fate("", NOT_OWED, f"of its source other edits were asked for: {asked}, {targets}")

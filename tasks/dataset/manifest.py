@@ -212,9 +212,10 @@ def _core(run: Run, tally: Tally) -> CoreUsed | None:
     if run.core is None:
         return None
     lost = []
-    config = described(run.config)
     for key in sorted(run.core.keys):
-        fate = tally.ends.get(key.source()) or tally.ends.get(key, unseen(config, listed=key.source() in tally.ends))
+        fate = tally.ends.get(key.source()) or tally.ends.get(
+            key, unseen(run.config, listed=key.source() in tally.ends)
+        )
         if fate is not None:
             lost.append(LostTriplet(key=key, stage=fate.stage, reason=fate.reason, evidence=fate.evidence))
     ids = tuple(sorted(map(str, run.core.keys)))

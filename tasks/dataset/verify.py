@@ -60,7 +60,7 @@ def verify(folder: Path) -> list[Fault]:
     faults += run_faults(sound, config, frozenset(manifest.core.triplets) if manifest.core else ())
     faults += _roles(manifest, config)
     if len(sound) == len(every):
-        faults += core_faults(sound, manifest)
+        faults += core_faults(sound, manifest, config)
         faults += _funnel(sound, manifest)
         faults += _cells(sound, manifest, config)
         faults += _pools(sound, manifest)
