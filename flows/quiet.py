@@ -30,6 +30,7 @@ SETTINGS: Final = {
     # One thread per worker and inference: more of them only spin (a 15 ms edit became 160 ms on a busy machine).
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
+    "OPENCV_FOR_THREADS_NUM": "1",
 }
 
 

@@ -24,9 +24,6 @@ _FORMATS: Final = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 _MAGIC: Final = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"BM", b"GIF8", b"II*\0", b"MM\0*")
 _ORIENTATION: Final = 0x0112
 _FLIPS: Final = {2: (1, -1), 3: (-1, -1), 4: (-1, 1), 6: (1, -1), 7: (-1, -1), 8: (-1, 1)}
-# The level is part of every digest: another one gives other bytes for the same pixels. 1 is five times faster than
-# the default and costs about a tenth in size.
-_PNG_LEVEL: Final = 1
 
 
 def decode(data: bytes, max_pixels: int = MAX_PIXELS) -> NDArray[np.uint8]:
@@ -72,7 +69,10 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
         raise ValueError(f"expected RGB (H, W, 3) uint8, got {pixels.shape} {pixels.dtype}")
     bgr = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2BGR)
-    done, data = cv2.imencode(".png", bgr, [cv2.IMWRITE_PNG_COMPRESSION, _PNG_LEVEL])
+    # They are part of every digest: others give other bytes for the same pixels. One filter for all rows and runs
+    # alone to look for take half the time of level 1 by itself, to write and to read, for about the same size.
+    options = (cv2.IMWRITE_PNG_COMPRESSION, 1, cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE)
+    done, data = cv2.imencode(".png", bgr, [*options, cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_UP])
     if not done:
         raise ValueError(f"OpenCV could not encode {pixels.shape} as PNG")
     return bytes(data)
