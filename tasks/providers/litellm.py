@@ -92,7 +92,8 @@ def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
         ConfigError: No key, no litellm, or two limits for one provider.
     """
     requests = [request_of(route, question) for route in routes]
-    for request in requests:
+    # `ask` looks for the only route's.
+    for request in requests if len(requests) > 1 else ():
         raw = call.recall(request)
         if raw is not None:
             return said_in(raw)
@@ -116,7 +117,7 @@ def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
 
 def request_of(route: Route, question: Question) -> Request:
     """All of a route and a question that decides an answer; pictures by the digests of what is stored."""
-    schema = question.schema.model_json_schema() if question.schema and route.structured == "schema" else None
+    held_to = question.schema if route.structured == "schema" else None
     return Request(
         role=question.role,
         provider=route.provider,
@@ -126,7 +127,7 @@ def request_of(route: Route, question: Question) -> Request:
             "max_tokens": route.max_tokens,
             "extra_body": route.extra_body,
             "structured": route.structured if question.schema else "none",
-            "schema_sha256": fingerprint(schema) if schema else "",
+            "schema_sha256": fingerprint(_json_schema(held_to)) if held_to else "",
             "pictures": route.pictures if question.pictures else "",
             "side": question.side if question.pictures else 0,
             "text_sha256": fingerprint(question.system, question.text, question.follow_up),
@@ -179,7 +180,7 @@ class _Sender:
     def __call__(self) -> Reply:
         client, route = _litellm(), self._route
         try:
-            answer = loop.run(self._answer(client))
+            answer = loop.run(self._answer(client, self._messages()))
         except TimeoutError:
             raise TransientError(f"no whole answer in {route.timeout_s:g} s") from None
         except client.openai.OpenAIError as error:  # the base of litellm's own
@@ -191,29 +192,39 @@ class _Sender:
             raise TransientError("an answer without choices")
         return self._reply(answer)
 
-    async def _answer(self, client: Any) -> dict[str, Any]:
-        route, question = self._route, self._question
-        settings: dict[str, Any] = {"max_tokens": route.max_tokens}
-        if route.temperature is not None:
-            settings["temperature"] = route.temperature
-        if route.extra_body:
-            settings["extra_body"] = route.extra_body
-        if question.schema and route.structured != "none":
-            settings["response_format"] = _response_format(question.schema, route.structured)
+    async def _answer(self, client: Any, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        route = self._route
         async with asyncio.timeout(route.timeout_s):
             answer = await client.acompletion(
                 model=route.model,
-                messages=self._messages(),
+                messages=messages,
                 api_base=route.api_base,
                 # With an address of your own and no key, litellm would send it another provider's from the environment.
                 api_key=self._key or ("none" if route.api_base else None),
                 timeout=route.timeout_s,
                 num_retries=0,
                 max_retries=0,
-                **settings,
+                **self._settings(),
             )
-        values: dict[str, Any] = answer.model_dump()
-        return values
+        usage = getattr(answer, "usage", None)
+        # Not the whole: most of it is litellm's own, and dumping it takes as long as the rest of our work.
+        return {
+            "choices": [choice.model_dump() for choice in answer.choices[:1]],
+            "model": answer.model,
+            "id": answer.id,
+            "usage": usage.model_dump(exclude_none=True) if usage else {},
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        route, schema = self._route, self._question.schema
+        settings: dict[str, Any] = {"max_tokens": route.max_tokens}
+        if route.temperature is not None:
+            settings["temperature"] = route.temperature
+        if route.extra_body:
+            settings["extra_body"] = route.extra_body
+        if schema and route.structured != "none":
+            settings["response_format"] = _response_format(schema, route.structured)
+        return settings
 
     def _messages(self) -> list[dict[str, Any]]:
         question = self._question
@@ -267,8 +278,13 @@ def _words(content: Any) -> str:
     return content or ""
 
 
+@cache
+def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    return schema.model_json_schema()
+
+
 def _response_format(schema: type[BaseModel], structured: str) -> dict[str, Any]:
     if structured == "object":
         return {"type": "json_object"}
-    form = {"name": schema.__name__, "schema": schema.model_json_schema(), "strict": True}
+    form = {"name": schema.__name__, "schema": _json_schema(schema), "strict": True}
     return {"type": "json_schema", "json_schema": form}
