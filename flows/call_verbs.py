@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tasks.engine.account import Account
+    from tasks.engine.ledger import Total
 
 app = typer.Typer()
 
@@ -45,32 +46,31 @@ def calls_table(held: "list[Account]") -> "Table":
     from rich.table import Table
 
     table = Table("role", "model", box=None, header_style="bold", pad_edge=False)
-    for column in ("calls", "cached", "failed", "unknown", "unpriced", "tokens in", "out", "dollars", "p50 s", "p95 s"):
+    for column in ("calls", "cached", "tokens in, out", "dollars", "p50, p95 s"):
         table.add_column(column, justify="right")
-    table.add_column("price of")
+    table.add_column("of the calls")
     for account in held:
         total = account.total
-        counts = (total.calls, total.cached, total.failed, total.unknown, total.unpriced)
-        priced = total.calls - total.failed - total.unknown - total.unpriced
         table.add_row(
             total.role,
             total.model,
-            *(f"{count:,}" if count else "–" for count in counts),
-            f"{total.tokens_in:,}",
-            f"{total.tokens_out:,}",
-            f"{total.cost:.4f}" if priced else "unknown" if total.unpriced else "–",
-            *("–" if seconds is None else f"{seconds:.2f}" for seconds in (account.p50_s, account.p95_s)),
-            ", ".join(account.priced) or "–",
+            f"{total.calls:,}",
+            f"{total.cached:,}",
+            f"{total.tokens_in:,} {total.tokens_out:,}",
+            "unknown" if total.unpriced and not account.priced else f"{total.cost:.4f}",
+            "–" if account.p50_s is None or account.p95_s is None else f"{account.p50_s:.2f} {account.p95_s:.2f}",
+            ", ".join(_troubles(total)) or "–",
         )
-    sums = [account.total for account in held]
-    table.add_section()
-    table.add_row(
-        "all",
-        "",
-        *(
-            f"{sum(getattr(total, name) for total in sums):,}"
-            for name in ("calls", "cached", "failed", "unknown", "unpriced", "tokens_in", "tokens_out")
-        ),
-        f"{sum(total.cost for total in sums):.4f}",
-    )
+    if len(held) > 1:
+        sums = [account.total for account in held]
+        calls, cached, tokens_in, tokens_out = (
+            sum(getattr(total, name) for total in sums) for name in ("calls", "cached", "tokens_in", "tokens_out")
+        )
+        cost = sum(total.cost for total in sums)
+        table.add_row("all", "", f"{calls:,}", f"{cached:,}", f"{tokens_in:,} {tokens_out:,}", f"{cost:.4f}")
     return table
+
+
+def _troubles(total: "Total") -> list[str]:
+    counts = {"failed": total.failed, "unknown": total.unknown, "unpriced": total.unpriced}
+    return [f"{count:,} {name}" for name, count in counts.items() if count]

@@ -130,6 +130,15 @@ def test_a_missing_key_is_named_before_anything_is_sent(
     assert provider.met == []
 
 
+def test_a_replay_needs_no_key(opened: Opened, provider: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ask_model(opened(), [route(provider.url)], question())
+    monkeypatch.delenv(KEY_ENV)
+    assert ask_model(opened(replay_only=True), [route(provider.url)], question()) == said
+    with pytest.raises(StoppedError, match="no stored answer"):
+        ask_model(opened(replay_only=True), [route(provider.url)], question(1))
+    assert len(provider.met) == 1
+
+
 def test_refusals_that_were_paid_are_answers(opened: Opened, provider: Loopback) -> None:
     said = {}
     for number, fault in enumerate(["filtered", "refusal field", "no content", "truncated"]):
@@ -140,6 +149,15 @@ def test_refusals_that_were_paid_are_answers(opened: Opened, provider: Loopback)
     assert (said["no content"].text, said["no content"].refusal) == ("", "")
     assert (said["truncated"].finish, said["truncated"].refusal) == ("length", "")
     assert opened().totals()[0].unpriced == 0
+
+
+def test_a_word_for_a_key_is_left_where_it_is_a_word(
+    opened: Opened, provider: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_ENV, "text")
+    provider.key, provider.answer = "text", lambda _: "a text"
+    said = ask_model(opened(), [route(provider.url)], question())
+    assert (said.text, json.loads(said.raw)["text"]) == ("a text", "a text")
 
 
 def test_without_a_price_the_cost_is_what_the_provider_says_else_unknown(opened: Opened, provider: Loopback) -> None:
