@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows import edition_verbs, prompt_verbs, release_verbs
+from flows import call_verbs, edition_verbs, prompt_verbs, release_verbs
 from flows.options import load_config
 from flows.verbs import AsJson, ConfigFile, Preset, RunName, Sets, Verbose, Workspace, in_words
 from tasks.engine.errors import ConfigError
@@ -30,6 +30,7 @@ app.add_typer(pools_app, name="pools")
 app.add_typer(prompt_verbs.app, name="prompts")
 app.add_typer(release_verbs.app)
 app.add_typer(edition_verbs.app)
+app.add_typer(call_verbs.app)
 
 
 @app.command()

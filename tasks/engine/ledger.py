@@ -1,30 +1,20 @@
 """What was asked, answered and paid: one SQLite file of answers by key and a row per attempt."""
 
-import fcntl
 import json
 import os
 import re
 import sqlite3
-import threading
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, astuple, dataclass, field
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from tasks.engine.errors import FatalError, PermanentError, TransientError, WorkspaceError
+from tasks.engine.answer_file import AnswerFile, usable
+from tasks.engine.errors import FatalError, PermanentError, TransientError
 from tasks.engine.fingerprint import canonical, fingerprint
-from tasks.engine.store import disk
 
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, request TEXT NOT NULL, raw TEXT, kind TEXT, message TEXT,
-    at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
-CREATE TABLE IF NOT EXISTS ledger (id INTEGER PRIMARY KEY, run TEXT NOT NULL, key TEXT NOT NULL, role TEXT NOT NULL,
-    provider TEXT NOT NULL, model TEXT NOT NULL, attempt INTEGER NOT NULL, outcome TEXT NOT NULL, message TEXT,
-    tokens_in INTEGER, tokens_out INTEGER, images INTEGER, cost REAL, price_date TEXT, latency_s REAL,
-    cached INTEGER NOT NULL, at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
-"""
 _TOTALS: Final = """
 SELECT role, model, sum(NOT cached), sum(cached), sum(NOT cached AND outcome NOT IN ('answered', 'unknown')),
     sum(outcome = 'unknown'), sum(NOT cached AND outcome = 'answered' AND cost IS NULL), total(cost),
@@ -61,7 +51,11 @@ class Request:
 
     def key(self) -> str:
         """Hexadecimal sha256 over every field."""
-        return fingerprint("call", asdict(self))
+        return fingerprint("call", self.plain())
+
+    def plain(self) -> dict[str, Any]:
+        """Every field by its name. `dataclasses.asdict` copies the params, which took most of a call's bookkeeping."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,73 +108,36 @@ def _names(request: str, images: Collection[str]) -> bool:
     return any(found in images for found in re.findall("[0-9a-f]{64}", request))
 
 
-@contextmanager
-def _usable(path: Path) -> Iterator[None]:
-    """Turn an error of SQLite or the disk into one line that names the file."""
-    try:
-        with disk(path):
-            yield
-    except sqlite3.Error as error:
-        hint = "check the disk; if the file is damaged, bring back a copy: without it all answers are paid again"
-        raise WorkspaceError(f"cannot use the answer store {path}: {error}", hint) from None
-
-
 class Ledger:
-    """The SQLite file: answers by key, and a row per attempt. Thread-safe; opened, and made, by the first use.
+    """Answers by key, and a row per attempt. Thread-safe; the file is opened, and made, by the first use.
 
     Raises:
         WorkspaceError: On every method, for a file that cannot be used or that another process writes.
     """
 
     def __init__(self, path: Path, run: str) -> None:
-        self._path, self._run = path, run
-        self._lock = threading.Lock()
-        self._resources = ExitStack()
-        self._db: sqlite3.Connection | None = None
-
-    @contextmanager
-    def _transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Hold the connection; commit, or roll back on an exception. `durable` also survives a power cut."""
-        with self._lock, _usable(self._path):
-            if self._db is None:
-                self._db = self._open()
-            self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            with self._db:
-                yield self._db
-
-    def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            # Two writers would pay twice. Not SQLite's own lock, which would shut out readers too.
-            lock = stack.enter_context(self._path.with_name(f"{self._path.name}.lock").open("w"))
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise WorkspaceError(f"the answer store {self._path} is in use", "wait for the other run") from None
-            db = stack.enter_context(closing(sqlite3.connect(self._path, check_same_thread=False)))
-            db.execute("PRAGMA journal_mode = WAL")
-            db.executescript(_SCHEMA)
-            self._resources = stack.pop_all()
-        return db
+        self._run, self._file = run, AnswerFile(path)
 
     def stored(self, key: str) -> tuple[str | None, str, str] | None:
         """Raw answer, failure kind and message of a settled request; an error has no raw answer."""
-        with self._transaction(durable=False) as db:
-            row: tuple[str | None, str, str] | None = db.execute(
-                "SELECT raw, kind, message FROM answers WHERE key = ?", [key]
-            ).fetchone()
+        sql = "SELECT raw, kind, message FROM answers WHERE key = ?"
+        row: tuple[str | None, str, str] | None = self._file.do(
+            lambda db: db.execute(sql, [key]).fetchone(), durable=False
+        )
         return row
 
     def begin(self, key: str, request: Request, attempt: int) -> int:
-        """Write an intent; returns its id."""
-        with self._transaction() as db:
-            return self._insert(db, key, request, attempt, CallOutcome.UNKNOWN)
+        """Write an intent; returns its id. It survives a kill; after a power cut, nothing is known of the call."""
+        return self._file.do(lambda db: self._insert(db, key, request, attempt, CallOutcome.UNKNOWN), durable=False)
 
     def cached(self, key: str, request: Request, outcome: CallOutcome) -> None:
         """Note that a stored answer or error was used."""
-        with self._transaction(durable=False) as db:
+
+        def note(db: sqlite3.Connection) -> None:
             row = self._insert(db, key, request, 0, outcome)
             db.execute("UPDATE ledger SET cached = 1, cost = 0 WHERE id = ?", [row])
+
+        self._file.do(note, durable=False)
 
     def _insert(self, db: sqlite3.Connection, key: str, request: Request, attempt: int, outcome: CallOutcome) -> int:
         values = [self._run, key, request.role, request.provider, request.model, attempt, outcome]
@@ -189,13 +146,17 @@ class Ledger:
 
     def answered(self, row: int, key: str, request: Request, reply: Reply, latency_s: float) -> None:
         """Store the raw answer and close its row, in one transaction."""
-        with self._transaction() as db:
-            db.execute(
-                "UPDATE ledger SET outcome = ?, latency_s = ?, tokens_in = ?, tokens_out = ?, images = ?, cost = ?,"
-                " price_date = ? WHERE id = ?",
-                [CallOutcome.ANSWERED, latency_s, *astuple(reply)[1:], row],
-            )
+        values = [CallOutcome.ANSWERED, latency_s, *astuple(reply)[1:], row]
+        sql = (
+            "UPDATE ledger SET outcome = ?, latency_s = ?, tokens_in = ?, tokens_out = ?, images = ?, cost = ?,"
+            " price_date = ? WHERE id = ?"
+        )
+
+        def close(db: sqlite3.Connection) -> None:
+            db.execute(sql, values)
             self._keep(db, key, request, reply.raw, "", "")
+
+        self._file.do(close)
 
     def failed(
         self,
@@ -209,29 +170,32 @@ class Ledger:
         outcome = CallOutcome.FATAL if isinstance(error, FatalError) else CallOutcome.TRANSIENT
         outcome = CallOutcome.PERMANENT if isinstance(error, PermanentError) else outcome
         message = clean(str(error))
-        with self._transaction() as db:
+
+        def close(db: sqlite3.Connection) -> None:
             sql = "UPDATE ledger SET outcome = ?, latency_s = ?, message = ? WHERE id = ?"
             db.execute(sql, [outcome, latency_s, message, row])
             if isinstance(error, PermanentError):
                 self._keep(db, key, request, None, error.kind, message)
 
+        self._file.do(close)
+
     def _keep(self, db: sqlite3.Connection, key: str, request: Request, raw: str | None, *error: str) -> None:
         sql = "INSERT OR REPLACE INTO answers (key, request, raw, kind, message) VALUES (?, ?, ?, ?, ?)"
-        db.execute(sql, [key, canonical(asdict(request)).decode(), raw, *error])
+        db.execute(sql, [key, canonical(request.plain()).decode(), raw, *error])
 
     def costs(self) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
         """Dollars: spent by this run, by role; and the dearest call of any run, by role and model."""
-        with self._transaction(durable=False) as db:
+
+        def sums(db: sqlite3.Connection) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
             spent = db.execute("SELECT role, total(cost) FROM ledger WHERE run = ? GROUP BY role", [self._run])
             dearest = db.execute("SELECT role, model, max(cost) FROM ledger WHERE cost > 0 GROUP BY role, model")
             return dict(spent), {(role, model): cost for role, model, cost in dearest}
 
+        return self._file.do(sums, durable=False)
+
     def totals(self) -> list[Total]:
-        """Sums of this run by role and model. Reads beside a writer, and makes no file."""
-        if not self._path.exists():
-            return []
-        with _usable(self._path), closing(sqlite3.connect(self._path)) as reader:
-            return [Total(*row) for row in reader.execute(_TOTALS, [self._run])]
+        """Sums of this run by role and model."""
+        return totals(self._file.path, self._run)
 
     def forget(self, images: Collection[str]) -> list[str]:
         """Delete what was answered about these pictures, so that no page of the file holds it; the money stays.
@@ -239,32 +203,43 @@ class Ledger:
         Returns:
             The providers that were sent one, once per answer.
         """
-        if not images or not self._path.exists():
+        if not images or not self._file.path.exists():
             return []
-        with self._transaction() as db:
+
+        def delete(db: sqlite3.Connection) -> list[str]:
             db.execute("PRAGMA secure_delete = ON")
             requests = db.execute("SELECT key, request FROM answers").fetchall()
             found = {key: json.loads(request) for key, request in requests if _names(request, images)}
             for key in found:
                 db.execute("DELETE FROM answers WHERE key = ?", [key])
                 db.execute("UPDATE ledger SET message = NULL WHERE key = ?", [key])
+            return sorted(request["provider"] for request in found.values())
+
+        providers = self._file.do(delete)
         # Also when nothing was found: a run that was killed here has yet to do it.
-        with self._lock, _usable(self._path):
-            assert self._db is not None, "it was used a moment ago"
-            self._db.execute("VACUUM")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return sorted(request["provider"] for request in found.values())
+        self._file.shrink()
+        return providers
 
     def count(self, images: Collection[str]) -> int:
         """How many answers are about these pictures. Reads beside a writer, and makes no file."""
-        if not self._path.exists():
+        if not self._file.path.exists():
             return 0
-        with _usable(self._path), closing(sqlite3.connect(self._path)) as reader:
+        with usable(self._file.path), closing(sqlite3.connect(self._file.path)) as reader:
             requests = reader.execute("SELECT request FROM answers")
             return sum(_names(request, images) for (request,) in requests)
 
     def close(self) -> None:
         """Free the file; the next use opens it again."""
-        with self._lock:
-            self._db = None
-            self._resources.close()
+        self._file.close()
+
+
+def totals(path: Path, run: str) -> list[Total]:
+    """Sums of a run by role and model. Reads beside a writer, and makes no file.
+
+    Raises:
+        WorkspaceError: The file cannot be used.
+    """
+    if not path.exists():
+        return []
+    with usable(path), closing(sqlite3.connect(path)) as reader:
+        return [Total(*row) for row in reader.execute(_TOTALS, [run])]

@@ -9,7 +9,6 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -18,63 +17,19 @@ from pydantic import BaseModel
 from schemas.routes import Route
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ConfigError, ItemFailed, TransientError
-from tasks.engine.fingerprint import fingerprint
-from tasks.engine.images import Picture
-from tasks.engine.ledger import Reply, Request
+from tasks.engine.ledger import Reply
 from tasks.providers import loop
 from tasks.providers.errors import classed
 from tasks.providers.pictures import data_url
+from tasks.providers.questions import Question, Said, json_schema, request_of, said_in
 from tasks.providers.routes import INSTALL, key_of
+
+__all__ = ["Question", "Said", "ask_model", "request_of", "said_in"]
 
 # Forecasts, on the safe side: characters per token, tokens per picture of 1024 pixels a side.
 _CHARACTERS_PER_TOKEN: Final = 2
 _TOKENS_PER_PICTURE: Final = 1600
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a model is asked; with the route, all that decides its answer.
-
-    Attributes:
-        role: Who asks ("voter", "captioner", "writer", "judge"...): budgets and the ledger go by it.
-        prompt_sha256: The template's hash.
-        system: The system message, "" for none.
-        text: The user's message, after the pictures.
-        pictures: In the order they are shown.
-        schema: What the answer should be (`extra="forbid"`, no defaults), for routes that can be held to it.
-        repeat: Tells equal questions apart.
-        side: Pixels of the longer side, at most.
-        follow_up: The model's earlier raw answer and what is said to it: one more round.
-    """
-
-    role: str
-    prompt_sha256: str
-    system: str
-    text: str
-    pictures: tuple[Picture, ...] = ()
-    schema: type[BaseModel] | None = None
-    repeat: int = 0
-    side: int = 1024
-    follow_up: tuple[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a model said, unparsed.
-
-    Attributes:
-        text: Its words without separate thoughts; "" where there are none.
-        finish: Why it stopped: "stop", "length", "content_filter"...; "" where it does not say.
-        refusal: The provider's own word that it refused or filtered, else "". Refusals in prose are in `text`.
-        model: The model that answered, as the provider calls it.
-        raw: The JSON that is stored.
-    """
-
-    text: str
-    finish: str
-    refusal: str
-    model: str
-    raw: str
+_SHORTEST_KEY: Final = 8
 
 
 def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
@@ -98,6 +53,8 @@ def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
             return said_in(raw)
     for place, (route, request) in enumerate(zip(routes, requests, strict=True), 1):
         sender = _Sender(route, question)
+        if not call.settings.replay_only:
+            sender.prepare()
         tokens_in = sender.tokens_in()
         try:
             raw = call.ask(
@@ -112,35 +69,6 @@ def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
             if not error.retryable or place == len(routes):
                 raise
     raise ConfigError("a model without a route cannot be asked", "give it `routes`")
-
-
-def request_of(route: Route, question: Question) -> Request:
-    """All of a route and a question that decides an answer; pictures by the digests of what is stored."""
-    schema = question.schema.model_json_schema() if question.schema and route.structured == "schema" else None
-    return Request(
-        role=question.role,
-        provider=route.provider,
-        model=route.model,
-        params={
-            "temperature": route.temperature,
-            "max_tokens": route.max_tokens,
-            "extra_body": route.extra_body,
-            "structured": route.structured if question.schema else "none",
-            "schema_sha256": fingerprint(schema) if schema else "",
-            "pictures": route.pictures if question.pictures else "",
-            "side": question.side if question.pictures else 0,
-            "text_sha256": fingerprint(question.system, question.text, question.follow_up),
-        },
-        prompt_sha256=question.prompt_sha256,
-        images=tuple(picture.digest for picture in question.pictures),
-        repeat=question.repeat,
-    )
-
-
-def said_in(raw: str) -> Said:
-    """A stored answer as what was said."""
-    values = json.loads(raw)
-    return Said(values["text"], values["finish"], values["refusal"], values["model"], raw)
 
 
 @cache
@@ -168,7 +96,17 @@ class _Sender:
     """Sends a question by a route, once a call."""
 
     def __init__(self, route: Route, question: Question) -> None:
-        self._route, self._question, self._key = route, question, key_of(route)
+        self._route, self._question = route, question
+        self._key: str | None = None
+        self._client: Any = None
+
+    def prepare(self) -> None:
+        """Find what sending needs, before any clock runs: the first import takes seconds.
+
+        Raises:
+            ConfigError: There is no key, or no litellm.
+        """
+        self._key, self._client = key_of(self._route), _litellm()
 
     def tokens_in(self) -> int:
         """A forecast that is rather too high."""
@@ -177,9 +115,9 @@ class _Sender:
         return characters // _CHARACTERS_PER_TOKEN + len(question.pictures) * _TOKENS_PER_PICTURE
 
     def __call__(self) -> Reply:
-        client, route = _litellm(), self._route
+        client, route = self._client, self._route
         try:
-            answer = loop.run(self._answer(client))
+            answer = loop.run(self._answer(self._messages()))
         except TimeoutError:
             raise TransientError(f"no whole answer in {route.timeout_s:g} s") from None
         except client.openai.OpenAIError as error:  # the base of litellm's own
@@ -191,29 +129,39 @@ class _Sender:
             raise TransientError("an answer without choices")
         return self._reply(answer)
 
-    async def _answer(self, client: Any) -> dict[str, Any]:
-        route, question = self._route, self._question
-        settings: dict[str, Any] = {"max_tokens": route.max_tokens}
-        if route.temperature is not None:
-            settings["temperature"] = route.temperature
-        if route.extra_body:
-            settings["extra_body"] = route.extra_body
-        if question.schema and route.structured != "none":
-            settings["response_format"] = _response_format(question.schema, route.structured)
+    async def _answer(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        route = self._route
         async with asyncio.timeout(route.timeout_s):
-            answer = await client.acompletion(
+            answer = await self._client.acompletion(
                 model=route.model,
-                messages=self._messages(),
+                messages=messages,
                 api_base=route.api_base,
                 # With an address of your own and no key, litellm would send it another provider's from the environment.
                 api_key=self._key or ("none" if route.api_base else None),
                 timeout=route.timeout_s,
                 num_retries=0,
                 max_retries=0,
-                **settings,
+                **self._settings(),
             )
-        values: dict[str, Any] = answer.model_dump()
-        return values
+        usage = getattr(answer, "usage", None)
+        # Not the whole: most of it is litellm's own, and dumping it takes as long as the rest of our work.
+        return {
+            "choices": [choice.model_dump() for choice in answer.choices[:1]],
+            "model": answer.model,
+            "id": answer.id,
+            "usage": usage.model_dump(exclude_none=True) if usage else {},
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        route, schema = self._route, self._question.schema
+        settings: dict[str, Any] = {"max_tokens": route.max_tokens}
+        if route.temperature is not None:
+            settings["temperature"] = route.temperature
+        if route.extra_body:
+            settings["extra_body"] = route.extra_body
+        if schema and route.structured != "none":
+            settings["response_format"] = _response_format(schema, route.structured)
+        return settings
 
     def _messages(self) -> list[dict[str, Any]]:
         question = self._question
@@ -233,9 +181,9 @@ class _Sender:
         message, finish = choice.get("message") or {}, choice.get("finish_reason") or ""
         refusal = message.get("refusal") or (finish if finish == "content_filter" else "")
         raw = {
-            "text": _words(message.get("content")),
+            "text": self._without_key(_words(message.get("content"))),
             "finish": finish,
-            "refusal": refusal,
+            "refusal": self._without_key(refusal),
             "model": answer.get("model") or "",
             "id": answer.get("id") or "",
             "usage": usage,
@@ -248,7 +196,7 @@ class _Sender:
             cost = None if None in (tokens_in, tokens_out) else route.price.cost(tokens_in, tokens_out, images)
             price_date = route.price.on.isoformat()
         return Reply(
-            raw=self._without_key(json.dumps(raw, ensure_ascii=False, sort_keys=True)),
+            raw=json.dumps(raw, ensure_ascii=False, sort_keys=True),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             images=images,
@@ -257,7 +205,8 @@ class _Sender:
         )
 
     def _without_key(self, text: str) -> str:
-        return text.replace(self._key, "***") if self._key else text
+        # Local servers are given "none" or "EMPTY", which are words, and no secrets.
+        return text.replace(self._key, "***") if self._key and len(self._key) >= _SHORTEST_KEY else text
 
 
 def _words(content: Any) -> str:
@@ -270,5 +219,5 @@ def _words(content: Any) -> str:
 def _response_format(schema: type[BaseModel], structured: str) -> dict[str, Any]:
     if structured == "object":
         return {"type": "json_object"}
-    form = {"name": schema.__name__, "schema": schema.model_json_schema(), "strict": True}
+    form = {"name": schema.__name__, "schema": json_schema(schema), "strict": True}
     return {"type": "json_schema", "json_schema": form}

@@ -4,9 +4,10 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+_lock: Final = threading.Lock()
 
 
 @cache
@@ -18,4 +19,6 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """The coroutine's result, computed in the loop's thread while this one waits."""
-    return asyncio.run_coroutine_threadsafe(coroutine, _loop()).result()
+    with _lock:  # `cache` alone would make one for each thread that comes first
+        loop = _loop()
+    return asyncio.run_coroutine_threadsafe(coroutine, loop).result()

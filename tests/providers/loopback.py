@@ -1,7 +1,7 @@
 """A provider on this machine: speaks OpenAI's chat over real HTTP, and fails as real ones do, by seed.
 
-`with Loopback() as provider:` serves from a thread; `python -m tests.providers.loopback PORT` from a process. What a
-request meets depends on the seed, its body and how often that body was sent, never on time or order.
+`with Loopback() as provider:` serves from a thread, `python -m tests.providers.loopback PORT DELAY_S` from a process.
+What a request meets depends on the seed, its body and how often that body was sent, never on time or order.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
@@ -86,6 +87,10 @@ class Loopback:
         self.sent_times: Counter[str] = Counter()
         # Every further request meets this.
         self.always: str | None = None
+        # Every request after so many hangs.
+        self.stick_after: int | None = None
+        # Dollars, where the provider says what a call costs.
+        self.cost: float | None = None
         self.active = self.peak = 0
         self.url = ""
         self._loop = asyncio.new_event_loop()
@@ -114,6 +119,8 @@ class Loopback:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         if self.key is not None and given != self.key:
             met = "401"
+        if self.stick_after is not None and len(self.met) >= self.stick_after:
+            met = "hang"
         self.sent_times[digest] += 1
         self.met.append(met)
         asked = asked_in(data)
@@ -139,9 +146,10 @@ class Loopback:
         elif met == "drip":
             response = web.StreamResponse(headers={"content-type": "application/json"})
             await response.prepare(request)
-            for byte in body.encode():
-                await response.write(bytes([byte]))
-                await asyncio.sleep(0.05)
+            with suppress(ConnectionError):  # who does not wait for it
+                for byte in body.encode():
+                    await response.write(bytes([byte]))
+                    await asyncio.sleep(0.05)
             return response
         return web.Response(text=body, content_type="application/json")
 
@@ -175,6 +183,7 @@ class Loopback:
                 "prompt_tokens": tokens_in,
                 "completion_tokens": tokens_out,
                 "total_tokens": tokens_in + tokens_out,
+                **({} if self.cost is None else {"cost": self.cost}),
             },
         }
 
@@ -224,12 +233,12 @@ def asked_in(data: bytes) -> Asked:
     return Asked(body["model"], "\n".join(texts), tuple(pictures), body)
 
 
-async def _main(port: int) -> None:
-    provider = Loopback()
+async def _main(port: int, delay_s: float) -> None:
+    provider = Loopback(delay_s=delay_s)
     await provider.serve(port)
     print(provider.url, flush=True)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(int(sys.argv[1])))
+    asyncio.run(_main(int(sys.argv[1]), float(sys.argv[2])))
