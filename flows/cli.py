@@ -58,6 +58,9 @@ def build(
     config: ConfigFile = None,
     sets: Sets = None,
     print_config: Annotated[bool, typer.Option("--print-config", help="Show the whole config and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only screen; then say what the rest would take and give.")
+    ] = False,
     json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -72,8 +75,35 @@ def build(
     chosen = load_config(preset, config, sets or ())
     if print_config:
         show_config(chosen, as_json=json)
+    elif dry_run:
+        from flows.forecasts import show_dry_run
+
+        show_dry_run(workspace, chosen, as_json=json)
     else:
         build_and_show(workspace, chosen, as_json=json)
+
+
+@app.command()
+@in_words
+def forecast(
+    workspace: Workspace = Path("workspace"),
+    run: RunName = None,
+    preset: Preset = None,
+    config: ConfigFile = None,
+    sets: Sets = None,
+    json: AsJson = False,
+) -> None:
+    """Say what a build would take and give: rows, calls, dollars, hours, disk, people; whether a target is in reach.
+
+    Of a config (`--preset`, `--config`) or of a run of the workspace. It rests on what was measured there, and else on
+    assumptions (`forecast` in the config), and says which. It is saved: a build's pilot is compared with it.
+    """
+    from flows.forecasts import show_forecast
+
+    chosen = load_config(preset, config, sets or ()) if preset or config else None
+    if chosen and run:
+        raise ConfigError("two things say what to forecast", "give --run, or --preset and --config")
+    show_forecast(workspace, chosen, run, sets or (), as_json=json)
 
 
 @app.command()

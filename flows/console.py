@@ -89,10 +89,11 @@ def build_and_show(workspace: Path, config: BuildConfig, *, as_json: bool) -> No
     fresh = result is None
     if result is None:
         from flows.build import build_dataset
+        from flows.forecasts import showing_pilot
         from flows.runner import on_progress
         from flows.server import reached
 
-        with reached(), progress_bar() as bar:
+        with showing_pilot(workspace, config), reached(), progress_bar() as bar:
             token = on_progress.set(bar)
             result = build_dataset(config, str(workspace))
             on_progress.reset(token)

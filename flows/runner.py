@@ -12,6 +12,7 @@ from prefect.futures import as_completed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
+from schemas.forecasts import PilotFound
 from tasks.engine.errors import FedbenchError
 from tasks.engine.rows import Commit
 from tasks.pipeline import Job, Mapper, work
@@ -25,6 +26,15 @@ def _log_progress(segment: str, done: int, total: int) -> None:
 
 # Told after every shard: segment, shards done, shards in all. The command line puts a progress bar here.
 on_progress: ContextVar[Progress] = ContextVar("on_progress", default=_log_progress)
+
+
+def _log_pilot(found: PilotFound) -> None:
+    told = ", ".join(f"{one.what} {one.measured}" for one in found.compared)
+    get_run_logger().info("pilot of %d sources: %s", found.sources, told)
+
+
+# Told what the pilot found, where the build goes on behind it.
+on_pilot: ContextVar[Callable[[PilotFound], None]] = ContextVar("on_pilot", default=_log_pilot)
 
 
 def _infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:

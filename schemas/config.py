@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from schemas.expressions import Expression
+from schemas.forecasts import Assumptions, Pilot
 from schemas.routes import CallSettings
 from schemas.screening import Screen
 from schemas.sections import Adapter, AdapterField, Adapters, Section
@@ -240,6 +241,8 @@ class BuildConfig(Section):
     review: Review = Review()
     instruct: Instruct = Instruct()
     publish: Publish = Publish()
+    pilot: Pilot = Pilot()
+    forecast: Assumptions = Assumptions()
 
 
 # Fields of BuildConfig that no fingerprint holds, and why.
@@ -251,6 +254,8 @@ NOT_FINGERPRINTED: dict[str, str] = {
     "shard_size": "a key stays in its shard; the cut of new shards changes no row",
     "limit": "a longer prefix changes no earlier decision",
     "max_failed": "stops a run, changes no row",
+    "pilot": "stops a run, changes no row",
+    "forecast": "guesses what a build takes, changes no row",
     "acknowledge_external_api": "permits calls, changes no answer",
     "calls": "how often, how fast and for how much is asked; the answers stay what they are",
     "exclude": "paths of this machine; a digest of what they hold decides in screening and stands in the manifest",

@@ -14,7 +14,7 @@ from tasks.faces import ANALYZERS, EMBEDDERS
 from tasks.sources import redistributable
 from tasks.voters import VOTERS
 
-_BY_KIND: Final[dict[str, Registry[Any]]] = {
+BY_KIND: Final[dict[str, Registry[Any]]] = {
     registry.kind: registry for registry in (ANALYZERS, EMBEDDERS, EDITORS, VOTERS, DESCRIBERS, BOARDS)
 }
 
@@ -31,7 +31,7 @@ def check_outside(config: BuildConfig, stages: Iterable[Stage[Any, Any]]) -> Non
     for stage in stages:
         for used in stage.identities():
             kind, name = (used.get("kind"), used.get("name")) if isinstance(used, dict) else (None, None)
-            if kind in _BY_KIND and _BY_KIND[kind].adapter_class(str(name)).sends_pictures_outside:
+            if kind in BY_KIND and BY_KIND[kind].adapter_class(str(name)).sends_pictures_outside:
                 raise ConfigError(
                     f"{kind} '{name}' of stage '{stage.name}' sends pictures to an outside service, and the licence of "
                     f"pool '{restricted[0]}' does not allow them to be passed on",

@@ -5,7 +5,6 @@ Nothing here knows an orchestrator: `build` is given a way to map jobs over shar
 
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,11 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from schemas.config import BuildConfig
-from schemas.outcomes import FailureKind, Status
+from schemas.forecasts import PilotFound
+from schemas.outcomes import Status
+from schemas.records import Source
 from schemas.routes import routes_in
+from tasks import pilot
 from tasks.caption import Caption
 from tasks.engine.calls import Calls
-from tasks.engine.errors import ConfigError, TooManyFailures
+from tasks.engine.errors import ConfigError
 from tasks.engine.execute import Executor
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.images import ImageStore
@@ -27,6 +29,7 @@ from tasks.engine.shards import Shard, order, plan
 from tasks.engine.stage import Context, Stage
 from tasks.engine.store import Store, disk
 from tasks.engine.tombstones import NOBODY, Withdrawn, check_finished
+from tasks.failures import check_failures
 from tasks.generate import Generate
 from tasks.instruct import Instruct
 from tasks.leakage.compare import Guard
@@ -68,9 +71,9 @@ Mapper = Callable[[Sequence[Job]], Iterable[tuple[Job, dict[str, Commit]]]]
 
 @dataclass(frozen=True)
 class Run:
-    """An opened run: its workspace, config and executor, what its config excludes, and its core.
+    """An opened run: workspace, config and executor, what the config excludes, its core, and what its pools list.
 
-    `core_end` says how many of its first shards hold all sources of the core.
+    `core_end` says how many of its first shards hold all sources of the core; `listed` is in the plan's order.
     """
 
     config: BuildConfig
@@ -80,6 +83,7 @@ class Run:
     excluded: Excluded | None = None
     core: Core | None = None
     core_end: int = 0
+    listed: tuple[Source, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -161,7 +165,9 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     if extend and executor.store.read_json(path) != values:
         executor.store.write_json(path, values)
     executor = Executor(executor.store, stages, shards, executor.context, taken)
-    return Run(config, executor.store, images, executor, kept_out, core, core.end(shards) if core else 0)
+    return Run(
+        config, executor.store, images, executor, kept_out, core, core.end(shards) if core else 0, tuple(sources)
+    )
 
 
 @lru_cache(maxsize=4)
@@ -196,24 +202,31 @@ def do(executor: Executor, job: Job) -> dict[str, Commit]:
     return executor.run_shard(job.shard, job.segment, job.done)
 
 
-def build(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
+def build(run: Run, mapper: Mapper, tell: Callable[[PilotFound], None] | None = None) -> list[dict[str, Commit]]:
     """Bring a run up to date, from screening to selection; what is done already costs a look.
 
     Args:
         run: The opened run.
         mapper: Applies `work` to jobs, in any order and place, and yields each with its commits.
+        tell: Is told what the pilot found, where there is one and the build goes on behind it.
 
     Returns:
         The commits of every shard that was needed, in plan order.
 
     Raises:
         TooManyFailures: A stage failed more often than the config allows.
+        PilotStopped: The first sources differ too much from what was expected.
     """
     executor = run.executor
     done = _screened(run, mapper)
+    first = pilot.begin(executor, run.config, done)
     end = 0
     while end < len(executor.shards) and not _enough(run, done[:end]):
-        start, end = end, end + wave(run)
+        if first and end == first:
+            found = pilot.check(executor, run.config, done, first)
+            if tell:
+                tell(found)
+        start, end = end, first if first and not end else (end // wave(run) + 1) * wave(run)
         jobs = [
             run.job(CANDIDATES, shard, commits)
             for shard, commits in zip(executor.shards[start:end], done[start:end], strict=True)
@@ -223,7 +236,7 @@ def build(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
             done[executor.shards.index(job.shard)] = commits
     done = narrowed(run, done[:end])
     for name in CANDIDATES:
-        _check_failures(run, name, done)
+        check_failures(run.store, run.config.max_failed, name, done)
     if any("publish" not in commits for commits in done):
         for shard, commits in zip(executor.shards, done, strict=True):
             executor.measure("publish", shard, executor.kept("instruct", shard, commits))
@@ -247,7 +260,7 @@ def _screened(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
         executor.decide_run("screen", done)
     done = executor.commits(retry=CANDIDATES)
     note_screening(executor, run.config.name, Eye.of(run.config.screen.measure), done)
-    _check_failures(run, "screen", done)
+    check_failures(run.store, run.config.max_failed, "screen", done)
     return done
 
 
@@ -275,21 +288,3 @@ def _enough(run: Run, done: Sequence[dict[str, Commit]]) -> bool:
         return False
     kept = sum(commits["instruct"].statuses.get(Status.KEPT, 0) for commits in done)
     return kept >= math.ceil(cut.target * cut.margin)
-
-
-def _check_failures(run: Run, name: str, done: Sequence[dict[str, Commit]]) -> None:
-    """Stop above `max_failed`, judged over the whole stage. Refusals are not counted, and one failure is forgiven."""
-    owed = sum(commits[name].owed for commits in done)
-    failed = sum(commits[name].statuses.get(Status.FAILED, 0) for commits in done)
-    failed -= sum(commits[name].reasons.get(FailureKind.REFUSED, 0) for commits in done)
-    if failed > max(1, run.config.max_failed * owed):
-        kinds = Counter[str]()
-        for commits in done:
-            kinds.update({kind: count for kind, count in commits[name].reasons.items() if kind in list(FailureKind)})
-        told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(3))
-        crashes = run.store.path("crashes.log")
-        raise TooManyFailures(
-            f"stage '{name}' failed on {failed} of {owed} rows ({told}), "
-            f"more than max_failed={run.config.max_failed:g} allows",
-            f"see `fedbench status` and `fedbench explain`{f' and {crashes}' if crashes.exists() else ''}",
-        )

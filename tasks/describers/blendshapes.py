@@ -74,6 +74,7 @@ class BlendshapeDescriber(Adapter):
     version = 1
     weights = ("face_landmarker", "yunet")
     family = "MediaPipe"
+    seconds = 0.001
 
     def caption(self, picture: Picture) -> str:
         """What the face does, against a face at rest, in one or two sentences.

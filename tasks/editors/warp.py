@@ -45,6 +45,7 @@ class WarpEditor(Adapter):
     family = "MediaPipe"  # its mesh is the Face Landmarker's
     tuned_against = ("fer", "blendshapes")
     uses_seed = False
+    seconds = 0.1
     params: Params
 
     def edit(self, requests: Sequence[EditRequest]) -> Sequence[NDArray[np.uint8] | ItemFailed]:

@@ -16,8 +16,16 @@ from typing import Final, TypeVar
 
 from schemas.outcomes import FailureKind
 from schemas.routes import CallSettings, ProviderLimit
-from tasks.engine.errors import ConfigError, FatalError, ItemFailed, PermanentError, StoppedError, TransientError
-from tasks.engine.ledger import CallOutcome, Ledger, Reply, Request, Total, clean
+from tasks.engine.errors import (
+    ConfigError,
+    FatalError,
+    ItemFailed,
+    NotSent,
+    PermanentError,
+    StoppedError,
+    TransientError,
+)
+from tasks.engine.ledger import CallOutcome, Ledger, Reply, Request, Spent, Total, clean
 from tasks.engine.limiter import Limiter
 from tasks.engine.pool import Pool
 
@@ -37,6 +45,9 @@ class Calls:
         clock: Seconds, monotonic.
         sleep: Waits so many seconds; by default, less if a stop comes meanwhile.
         uniform: A number in 0..1 (jitter).
+
+    Attributes:
+        may_send: Whether a question without a stored answer may be sent.
     """
 
     def __init__(
@@ -50,6 +61,7 @@ class Calls:
         uniform: Callable[[], float] = random.random,
     ) -> None:
         self.settings = settings
+        self.may_send = True
         self._halt = threading.Event()
         self._clock, self._sleep, self._uniform = clock, sleep or self._halt.wait, uniform
         self._ledger = Ledger(path, run)
@@ -96,8 +108,8 @@ class Calls:
 
         Raises:
             ItemFailed: `REFUSED` or `PROVIDER` for good (stored), or `PROVIDER` after the last try (retryable).
-            StoppedError: A budget would be passed, a provider answered fatally, or only stored answers are to be
-                used: the request was not sent.
+            NotSent: It has no stored answer, and nothing may be sent.
+            StoppedError: A budget would be passed, or a provider answered fatally: the request was not sent.
             ConfigError: The provider already has another limit.
             WorkspaceError: The answer store cannot be used, or another process writes it.
         """
@@ -134,6 +146,14 @@ class Calls:
         """The run's sums by role and model, earlier processes included. Also works beside a process that calls."""
         return self._ledger.totals()
 
+    def spent(self, after: int = 0) -> list[Spent]:
+        """The run's answers by role and model, behind a row of the ledger."""
+        return self._ledger.spent(after)
+
+    def last(self) -> int:
+        """The ledger's last row."""
+        return self._ledger.last()
+
     def close(self) -> None:
         """Free the file; a later call opens it again."""
         self._ledger.close()
@@ -165,8 +185,8 @@ class Calls:
 
     def _send(self, key: str, request: Request, send: Callable[[], Reply], turn: Turn, estimate: float) -> str:
         """Try until there is an answer or a final error."""
-        if self.settings.replay_only:
-            raise StoppedError(
+        if self.settings.replay_only or not self.may_send:
+            raise NotSent(
                 f"a {request.role} request to {request.provider} {request.model} has no stored answer",
                 "calls.replay_only is set: unset it to ask, or bring the answers.sqlite that has it",
             )

@@ -46,6 +46,14 @@ class StoppedError(FedbenchError):
     exit_code = 4
 
 
+class NotSent(StoppedError):
+    """A question without a stored answer, while nothing may be sent."""
+
+
+class PilotStopped(StoppedError):
+    """The first sources turned out otherwise than expected; nothing behind them was begun."""
+
+
 class TooManyFailures(FedbenchError):
     """A stage failed more often than its `max_failed` allows."""
 

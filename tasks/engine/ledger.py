@@ -21,6 +21,10 @@ SELECT role, model, sum(NOT cached), sum(cached), sum(NOT cached AND outcome NOT
     coalesce(sum(tokens_in), 0), coalesce(sum(tokens_out), 0), coalesce(sum(images), 0)
 FROM ledger WHERE run = ? GROUP BY role, model ORDER BY role, model
 """
+_SPENT: Final = """
+SELECT role, model, count(DISTINCT key), sum(NOT cached), sum(NOT cached AND cost IS NULL), total(cost)
+FROM ledger WHERE run = ? AND id > ? AND outcome = 'answered' GROUP BY role, model ORDER BY role, model
+"""
 _SECRETS: Final = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
@@ -92,6 +96,27 @@ class Total:
     tokens_in: int
     tokens_out: int
     images: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a stretch of the ledger says of the answers of one role and model.
+
+    `answers` counts questions answered, whether sent or taken from the store; `sent` those that were sent, `unpriced`
+    of them without a price; `dollars` is their known cost.
+    """
+
+    role: str
+    model: str
+    answers: int
+    sent: int
+    unpriced: int
+    dollars: float
+
+    @property
+    def price(self) -> float | None:
+        """Dollars per answer; None where no answer of known price says it, or one has none."""
+        return None if self.unpriced or not self.sent else self.dollars / self.sent
 
 
 def clean(message: str) -> str:
@@ -228,6 +253,14 @@ class Ledger:
             requests = reader.execute("SELECT request FROM answers")
             return sum(_names(request, images) for (request,) in requests)
 
+    def spent(self, after: int = 0) -> list[Spent]:
+        """This run's answers by role and model, behind the row `after`. Reads beside a writer, and makes no file."""
+        return [Spent(*row) for row in _read(self._file.path, _SPENT, self._run, after)]
+
+    def last(self) -> int:
+        """The last row's id, 0 without one. Makes no file."""
+        return max((id_ for (id_,) in _read(self._file.path, "SELECT coalesce(max(id), 0) FROM ledger")), default=0)
+
     def close(self) -> None:
         """Free the file; the next use opens it again."""
         self._file.close()
@@ -239,7 +272,12 @@ def totals(path: Path, run: str) -> list[Total]:
     Raises:
         WorkspaceError: The file cannot be used.
     """
+    return [Total(*row) for row in _read(path, _TOTALS, run)]
+
+
+def _read(path: Path, sql: str, *values: str | int) -> list[Any]:
+    """The rows of a query beside a writer; none where there is no file."""
     if not path.exists():
         return []
     with usable(path), closing(sqlite3.connect(path)) as reader:
-        return [Total(*row) for row in reader.execute(_TOTALS, [run])]
+        return reader.execute(sql, values).fetchall()

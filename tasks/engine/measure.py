@@ -6,6 +6,7 @@ stay with the first of them that measured there: what is missing is added to its
 gave it.
 """
 
+import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -96,13 +97,15 @@ class Measurer:
             (row, {key: input_ for key in keys if (key, input_) in wanted})
             for row, (input_, keys) in zip(rows, owed.values(), strict=True)
         ]
+        began = time.perf_counter()
         fresh = [
             measured_row(stage.measurement, *answer) for answer in self._measure(stage, [one for one in due if one[1]])
         ]
+        seconds = (time.perf_counter() - began) / max(1, len(fresh))
         for group, own in self.measure_ids[name].items():
             mine = [row for row in fresh if stage.group(row.key) == group]
             if mine:
-                self._add(name, shard, self.home(name, shard, group), own, mine)
+                self._add(name, shard, self.home(name, shard, group), own, mine, seconds=seconds)
             stored |= {(row.key, row.input): Answer(row, own) for row in mine}
         return {place[0]: _value(stored[place].value) for place in _places(owed)}
 
@@ -140,6 +143,16 @@ class Measurer:
             )
         return found
 
+    def throughput(self, name: str) -> tuple[int, float]:
+        """How many rows a stage measured, in all shards of the workspace, and the seconds that took of one worker."""
+        rows, seconds = 0, 0.0
+        for group, own in self.measure_ids[name].items():
+            for id_ in self.taken[name][group] if self.taken else (own,):
+                for path in self.store.root.glob(f"stages/{name}/*/measured-{id_[:32]}.json"):
+                    commit = self.store.read_as(path.relative_to(self.store.root).as_posix(), MeasuredCommit)
+                    rows, seconds = rows + (commit.rows if commit else 0), seconds + (commit.seconds if commit else 0.0)
+        return rows, seconds
+
     def taken_answers(self) -> Answers:
         """By stage and choice: whose answers count here, in order."""
         seed = self.context.run_seed
@@ -163,14 +176,30 @@ class Measurer:
             self._add(name, shard, home, by, [answer.value for answer in found.values() if answer.by == by])
         return found
 
-    def _add(self, name: str, shard: Shard, home: str, by: str, rows: Sequence[Any]) -> None:
-        """Add a part to a shard's answers. What its identity stands for is written first, so that all are known."""
+    def _add(
+        self, name: str, shard: Shard, home: str, by: str, rows: Sequence[Any], *, seconds: float | None = None
+    ) -> None:
+        """Add a part to a shard's answers. What its identity stands for is written first, so that all are known.
+
+        Args:
+            name: The stage.
+            shard: The shard.
+            home: The identity whose file holds the answers.
+            by: The identity that gave these.
+            rows: The answers.
+            seconds: That each of them took just now; None for answers that are copied.
+        """
         described = f"stages/{name}/identity-{by[:32]}.json"
         if not self.store.exists(described):
             self.store.write_json(described, self.identity(name, by).model_dump(mode="json"))
         before = self._commit(name, shard, home)
         part = self.store.write_part(self.folder(name, shard), measured_type(self.stages[name].measurement), rows)
-        commit = MeasuredCommit(parts=(*before.parts, part), by=before.by | ({part: by} if by != home else {}))
+        commit = MeasuredCommit(
+            parts=(*before.parts, part),
+            by=before.by | ({part: by} if by != home else {}),
+            rows=before.rows + (0 if seconds is None else len(rows)),
+            seconds=before.seconds + len(rows) * (seconds or 0.0),
+        )
         self.store.write_json(self._path(name, shard, home), commit.model_dump(mode="json"))
 
     def _owed(self, name: str, rows: Sequence[Any]) -> dict[Key, tuple[str, Sequence[Key]]]:

@@ -4,7 +4,7 @@ import importlib
 import json
 import threading
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -24,7 +24,9 @@ class Adapter:
     that only say where things lie on this machine. `family` names the family of models it belongs to, empty if none,
     and `tuned_against` the adapters that were looked at while it was tuned: neither can vouch for the other.
     `sends_pictures_outside` says that pictures leave the machine with its calls, `uses_seed` that another seed gives
-    another output (asked of editors alone). `prompts` names what it may say to a model.
+    another output (asked of editors alone). `prompts` names what it may say to a model. For forecasts, `device` is
+    where it computes ("cpu", "gpu", or "outside" for a service), and `seconds` about how long one answer takes there,
+    None if nobody knows; what a workspace has measured counts for more.
     """
 
     class Params(BaseModel, extra="forbid", frozen=True):
@@ -38,6 +40,22 @@ class Adapter:
     sends_pictures_outside: bool = False
     uses_seed: bool = True
     prompts: tuple[str, ...] = ()
+    device: Literal["cpu", "gpu", "outside"] = "cpu"
+    seconds: float | None = None
+
+    @classmethod
+    def dollars(cls, params: Any) -> float | None:  # noqa: ARG003 - a price may depend on them
+        """About what one answer costs, in dollars: 0 for a local adapter, None where no price is known.
+
+        Args:
+            params: Its parsed `Params`.
+        """
+        return None if cls.sends_pictures_outside else 0.0
+
+    @classmethod
+    def model(cls, params: Any) -> str:
+        """The model that the ledger knows its calls by; empty where it makes none."""
+        return str(getattr(params, "model", ""))
 
     def __init__(self, params: Any) -> None:
         self.params = params

@@ -25,13 +25,19 @@ class Commit(Record):
 
 
 class MeasuredCommit(Record):
-    """What a `measured-*.json` says: the parts, in the order they were written; a later row replaces an earlier.
+    """What a `measured-*.json` says.
 
-    `by` names the measure identity of the parts that another one gave than the file is named after.
+    Attributes:
+        parts: In the order they were written; a later row replaces an earlier.
+        by: The measure identity of the parts that another one gave than the file is named after.
+        rows, seconds: How many rows were measured for them, and how long that took by the clock on the wall: for
+            forecasts, and for nothing that is published.
     """
 
     parts: tuple[str, ...]
     by: dict[str, str] = Field(default_factory=dict)
+    rows: int = 0
+    seconds: float = 0.0
 
 
 @cache

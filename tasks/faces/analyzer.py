@@ -56,6 +56,7 @@ class MediapipeAnalyzer(Adapter):
 
     version = 1
     weights = ("yunet", "face_landmarker")
+    seconds = 0.05
     params: Params
 
     def __init__(self, params: Params) -> None:

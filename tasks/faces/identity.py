@@ -21,6 +21,7 @@ _embedded: Memo[NDArray[np.float32]] = Memo(4096)
 class Embedder(Adapter):
     """A recognition network of insightface, on the CPU with one thread. Subclasses name their one weight."""
 
+    seconds = 0.03
     # What insightface needs to be told where it would otherwise guess from the names of the graph's nodes.
     metadata: ClassVar[dict[str, Any] | None] = None
 
@@ -64,6 +65,7 @@ class BuffaloL(Embedder):
 
     version = 1
     weights = ("buffalo_l",)
+    seconds = 0.15
 
 
 def forget() -> None:

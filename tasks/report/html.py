@@ -10,9 +10,11 @@ from typing import Any, Final
 import jinja2
 
 from schemas.expressions import EXPRESSIONS
+from schemas.forecasts import PilotFound
 from tasks.engine.dossier import SourceLife, lives
 from tasks.engine.errors import ConfigError
 from tasks.engine.rows import Commit
+from tasks.pilot import pilot_file
 from tasks.pipeline import Run
 from tasks.report import funnel, mix, recipe
 from tasks.report.sheets import Sheet, sheet
@@ -93,6 +95,7 @@ def write_report(run: Run, done: Sequence[dict[str, Commit]], folder: Path | str
         parts=recipe.parts(run.config),
         limits=recipe.limits(run.config),
         tries_out=recipe.tries_out(run.config),
+        pilot=run.store.read_as(pilot_file(run.config), PilotFound),
     )
 
 

@@ -79,6 +79,7 @@ class FerVoter(ExpertVoter):
 
     version = 1
     weights = ("face_landmarker", "yunet", "fer")
+    seconds = 0.01
     family = "FER-2013"
 
     ORDER: Final = ("angry", "disgust", "fear", "happy", "sad", "surprise", "neutral")  # of the network's output
@@ -111,6 +112,7 @@ class BlendshapeVoter(ExpertVoter):
 
     version = 1
     weights = ("face_landmarker", "yunet")
+    seconds = 0.001
     family = "MediaPipe"
 
     def _probabilities(self, pixels: NDArray[np.uint8], face: Face) -> dict[Expression, float]:

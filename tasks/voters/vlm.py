@@ -56,6 +56,7 @@ class VlmVoter(Adapter):
     params: Params
     version = 1
     local = ("folder", "device")
+    device = "gpu"  # for forecasts: it also runs on a CPU, at length
     prompts = ("vote_coarse", "vote_fine", REPAIR)
 
     @classmethod
