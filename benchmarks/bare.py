@@ -1,5 +1,6 @@
 """The loop that somebody would write by hand: the same models on the same photos, and nothing kept but pictures."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 import prompts
 from schemas.config import BuildConfig
 from schemas.expressions import Expression, others
-from schemas.records import Ballots, Candidate, Fidelity, Key, Source
+from schemas.records import Ballots, Candidate, Fidelity, Key, Source, Vote
+from schemas.sections import Adapter as Spec
 from tasks.describers import DESCRIBERS
 from tasks.editors import EDITORS, EditRequest
+from tasks.engine.calls import Calls
 from tasks.engine.decode import encode_png
 from tasks.engine.fingerprint import sha256
 from tasks.engine.images import Picture
@@ -26,9 +29,10 @@ from tasks.metrics.change import expression_change
 from tasks.metrics.identity import cosine
 from tasks.pipeline import open_pools
 from tasks.rank import below_floor, fused
-from tasks.screen import label_of
 from tasks.verify import verdict
-from tasks.voters.ballots import poll
+from tasks.voters import VOTERS
+from tasks.voters.ballots import to_vote
+from tasks.voters.labels import label_of
 
 
 class Bare:
@@ -41,6 +45,7 @@ class Bare:
     def __init__(self, config: BuildConfig, folder: Path) -> None:
         self._config = config
         self._folder = folder
+        self._calls = Calls(folder / "answers.sqlite", config.calls, config.name)  # local adapters leave it shut
 
     def __call__(self) -> list[str]:
         """Work through all sources; the digests of all edits, sorted."""
@@ -61,7 +66,7 @@ class Bare:
         second_face_ratio(faces), inter_eye_distance(faces[0])
         exposure_shares(pixels, faces[0]), sharpness(pixels, faces[0])
         _adapter(EMBEDDERS, config.screen.measure.identity).embed(source, faces[0])
-        label, _ = label_of(row, poll(config.screen.measure.label_panel, source) if row.label is None else ())
+        label, _ = label_of(row, self._poll(config.screen.measure.label_panel, source) if row.label is None else ())
         if label is None:
             return []
         edits = self._edit(source, label)
@@ -70,9 +75,9 @@ class Bare:
         finalists = [edits[target] for _, target in passed[: config.rank.cut.top_k]]
         describer = _adapter(DESCRIBERS, config.caption.measure.describer)
         for finalist in finalists:
-            describer.caption(finalist)
+            describer.caption(finalist, self._calls)
         for chosen in finalists[:1]:
-            describer.instruct(source, chosen)
+            describer.instruct(source, chosen, self._calls)
         for picture in (source, *edits.values()):
             self._path(picture.digest).read_bytes()
         return [edit.digest for edit in edits.values()]
@@ -89,7 +94,7 @@ class Bare:
         """Fidelity of an edit that passed, else None; everything is measured of every edit, as the pipeline does."""
         config = self._config
         found = _adapter(ANALYZERS, config.verify.measure.faces).analyze(edit)
-        votes = poll(config.verify.measure.panel, edit)
+        votes = self._poll(config.verify.measure.panel, edit)
         if not found:
             return None
         embed = _adapter(EMBEDDERS, config.rank.measure.identity).embed
@@ -104,6 +109,13 @@ class Bare:
         candidate = Candidate.model_construct(key=Key(*key[:2], target, "warp", 0))
         passed = isinstance(verdict(candidate, ballots, config.verify.cut), Kept)
         return fused(fidelity, config.rank.cut) if passed and not below_floor(fidelity, config.rank.cut) else None
+
+    def _poll(self, panel: Sequence[Spec], picture: Picture) -> tuple[Vote, ...]:
+        votes = []
+        for spec in panel:
+            voter = _adapter(VOTERS, spec)
+            votes.append(to_vote(spec, voter.granularity, voter.vote(picture, self._calls)))
+        return tuple(votes)
 
     def _path(self, digest: str) -> Path:
         return self._folder / f"{digest}.png"

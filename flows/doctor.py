@@ -1,10 +1,12 @@
 """What is installed, reachable and missing on this machine, and what each absence costs."""
 
 import importlib.util
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -15,9 +17,12 @@ from rich.text import Text
 
 from flows import server
 from flows.console import OUT, print_json
+from schemas.panels import shipped
+from schemas.routes import Route
 from tasks.engine import weights
 from tasks.engine.errors import WorkspaceError
 from tasks.engine.store import Store
+from tasks.providers.routes import INSTALL
 
 # Module → what its absence costs, and whether the base can do without it.
 PACKAGES: Final[dict[str, tuple[str, bool]]] = {
@@ -32,6 +37,9 @@ PACKAGES: Final[dict[str, tuple[str, bool]]] = {
     "feat": ("no sample photos, so no demo", True),
     "datasets": ("data sets cannot be loaded here with load_dataset; building and verifying need it not", True),
 }
+
+
+OUTSIDE: Final = "outside: "  # how the models of panels are told from the rest
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,10 @@ def findings(workspace: Path) -> Iterator[Finding]:
         yield Finding(f"model {row['name']}", row["state"], ready, wrong, cost)
     yield _prefect()
     yield _workspace(workspace)
+    if importlib.util.find_spec("litellm") is None:
+        yield Finding("litellm", "missing", False, False, f"no model outside is asked: {INSTALL}")
+    for name, routes in shipped().models.items():
+        yield _model(name, routes[0], datetime.now(UTC).date())
 
 
 def _version(module: str) -> str:
@@ -71,6 +83,17 @@ def _version(module: str) -> str:
 def _owners() -> Mapping[str, list[str]]:
     """Module → distributions; reads the metadata of everything that is installed, so once must do."""
     return metadata.packages_distributions()
+
+
+def _model(name: str, route: Route, today: date) -> Finding:
+    """A model of the panels that ship: whether its key is here, and until when it is served."""
+    keyed = route.key_env is None or bool(os.environ.get(route.key_env, "").strip())
+    key = f"key {route.key_env} {'is set' if keyed else 'is not set'}" if route.key_env else "needs no key"
+    gone = route.retires is not None and route.retires <= today
+    served = f"; {'withdrawn' if gone else 'to be withdrawn'} on {route.retires}" if route.retires else ""
+    panels = ", ".join(panel for panel, spec in shipped().panels.items() if name in spec.voters)
+    cost = "" if keyed and not gone else f"no use of {panels}" if panels else "it cannot be asked"
+    return Finding(f"{OUTSIDE}{name}", f"{key}{served}", keyed and not gone, False, cost)
 
 
 def _prefect() -> Finding:
@@ -97,15 +120,22 @@ def _workspace(workspace: Path) -> Finding:
     return Finding(name, f"writable, {free:.0f} GB free", True, True)
 
 
+def _table(title: str, found: list[Finding]) -> Table:
+    table = Table(title, "state", "what its absence costs")
+    for finding in found:
+        style = "green" if finding.ok else ("red" if finding.needed else "yellow")
+        table.add_row(
+            finding.what.removeprefix(OUTSIDE), Text(finding.state, style=style, overflow="fold"), finding.cost
+        )
+    return table
+
+
 def show_health(workspace: Path, *, as_json: bool) -> bool:
     """Print the findings; whether nothing that is needed is missing."""
     found = list(findings(workspace))
     if as_json:
         print_json([asdict(finding) for finding in found])
     else:
-        table = Table("what", "state", "what its absence costs")
-        for finding in found:
-            style = "green" if finding.ok else ("red" if finding.needed else "yellow")
-            table.add_row(finding.what, Text(finding.state, style=style, overflow="fold"), finding.cost)
-        OUT.print(table)
+        OUT.print(_table("what", [finding for finding in found if not finding.what.startswith(OUTSIDE)]))
+        OUT.print(_table("model outside", [finding for finding in found if finding.what.startswith(OUTSIDE)]))
     return all(finding.ok for finding in found if finding.needed)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 import schemas
 from schemas.config import BuildConfig
+from schemas.panels import panel, shipped
 from schemas.screening import SCREEN_PROFILES
 from schemas.sections import Adapter
 from tasks.engine.errors import ConfigError
@@ -132,9 +133,11 @@ def assign(values: dict[str, Any], option: str) -> None:
 
 
 def _spelled_out(name: str, following: str) -> Any:
-    """The mapping that a bare name stands for: an adapter, or a profile of screening."""
+    """What a bare name stands for: an adapter, a panel, or a profile of screening."""
     if following in Adapter.model_fields:
         return {"name": name}
+    if following.isdecimal() and name in shipped().panels:
+        return panel(name)
     return dict(SCREEN_PROFILES[name]) if name in SCREEN_PROFILES else name
 
 

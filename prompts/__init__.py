@@ -10,7 +10,7 @@ import jinja2
 
 _FOLDER = Path(__file__).parent
 _ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(_FOLDER), undefined=jinja2.StrictUndefined, autoescape=False
+    loader=jinja2.FileSystemLoader(_FOLDER), undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True
 )
 
 # What a prompt is shown with when nothing is at hand: `fedbench prompts show`.
@@ -22,6 +22,7 @@ EXAMPLES: Final[dict[str, dict[str, str]]] = {
         "count": "3",
         "letters": "A, B, C",
     },
+    "dense_instruction": {"mistaken": ""},
     "repair": {"problem": "it names two expressions", "form": '{"signs": "...", "expression": "the word"}'},
     "sc": {"instruction": "change the expression from neutral to happy"},
 }
@@ -49,6 +50,11 @@ def version_of(name: str) -> int:
 def render(name: str, **values: str) -> str:
     """The prompt with its values; a missing value is an error."""
     return _ENVIRONMENT.get_template(f"{name}.j2").render(**values).strip()
+
+
+def form(text: str) -> str:
+    """The form of the answer that a rendered prompt asks for: its last line."""
+    return text.rsplit("\n", 1)[-1]
 
 
 def example(name: str) -> str:

@@ -24,7 +24,7 @@ class Ballot:
         abstained: Why there is no answer.
         raw: What the voter really said, for people and for parsing again.
         model: Which model answered, as its provider names it; empty for a local one.
-        repaired: Whether the first answer could not be read and this is the second.
+        repaired: Whether this is the second answer, because the first could not be read.
     """
 
     answer: Expression | Polarity | None = None
@@ -37,6 +37,37 @@ class Ballot:
     def __post_init__(self) -> None:
         if (self.answer is None) == (self.abstained is None):
             raise ValueError("a ballot is either an answer or an abstention")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which of several pictures a text describes. Exactly one of `place` (from 0) and `abstained` is set."""
+
+    place: int | None = None
+    abstained: Abstention | None = None
+    raw: str = ""
+    model: str = ""
+    repaired: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.place is None) == (self.abstained is None):
+            raise ValueError("a choice is either a picture or an abstention")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A judge's score, 0 to 10, with its reason. Exactly one of `value` and `abstained` is set."""
+
+    value: float | None = None
+    reason: str = ""
+    abstained: Abstention | None = None
+    raw: str = ""
+    model: str = ""
+    repaired: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.abstained is None):
+            raise ValueError("a score is either a number or an abstention")
 
 
 class Form(BaseModel):
@@ -60,14 +91,16 @@ class CoarseForm(Form):
 
 
 class CaptionForm(Form):
-    """A caption."""
+    """A caption; empty, and `face` false, where no face can be seen."""
 
+    face: bool
     caption: str
 
 
 class DenseForm(Form):
-    """A dense instruction; empty, and `differs` false, where nothing moves."""
+    """A dense instruction; empty where a face is missing (`faces` false) or nothing moves (`differs` false)."""
 
+    faces: bool
     differs: bool
     instruction: str
 

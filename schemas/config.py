@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from schemas.expressions import Expression
 from schemas.forecasts import Assumptions, Pilot
+from schemas.panels import Panel
 from schemas.routes import CallSettings
 from schemas.screening import Screen
 from schemas.sections import Adapter, AdapterField, Adapters, Section
@@ -79,7 +80,11 @@ class GenerateCut(Section):
 class VerifyMeasure(Section):
     """Who votes, and the extra test that polarity cannot give."""
 
-    panel: Adapters = Field(default=(Adapter(name="fer"), Adapter(name="blendshapes")), min_length=1)
+    panel: Panel = Field(
+        default=(Adapter(name="fer"), Adapter(name="blendshapes")),
+        min_length=1,
+        description="Voters, or the name of a panel that ships: paper-coarse, current, ...",
+    )
     faces: AdapterField = Field(default=Adapter(name="mediapipe"), description="Face analyzer of the changed test.")
 
 
@@ -118,6 +123,14 @@ class DescriberMeasure(Section):
     """Who writes."""
 
     describer: AdapterField = Field(default=Adapter(name="blendshapes"))
+
+
+class InstructMeasure(DescriberMeasure):
+    """Who writes the dense instruction, and who checks it."""
+
+    checker: AdapterField | None = Field(
+        default=None, description="Model of another family that must find the ground truth by the text; null for none."
+    )
 
 
 class NoCut(Section):
@@ -190,7 +203,7 @@ class Review(Section):
 class Instruct(Section):
     """Dense instructions."""
 
-    measure: DescriberMeasure = DescriberMeasure()
+    measure: InstructMeasure = InstructMeasure()
     cut: NoCut = NoCut()
 
 

@@ -63,12 +63,26 @@ class FailureKind(StrEnum):
     PROVIDER = "provider"
 
 
+class BackCheck(StrEnum):
+    """Whether another model found the ground truth by the dense instruction.
+
+    Rewritten: by the second text. Failed: by neither, or by the only one there is. Abstained: it gave no answer.
+    """
+
+    PASSED = "passed"
+    REWRITTEN = "rewritten"
+    FAILED = "failed"
+    ABSTAINED = "abstained"
+    NOT_CHECKED = "not_checked"
+
+
 class Abstention(StrEnum):
     """Why there is no answer. Never a class, a number or a midpoint.
 
-    A refusal is the model's, a filter the provider's; an unparsable answer may also contradict itself or lie outside
-    its scale; a truncated one ran into the limit of tokens, maybe in its thoughts. A model that could not be reached
-    has not abstained: its row fails, and a later run asks it.
+    A refusal is the model's own, a filter the provider's; an unparsable answer may also contradict itself or lie
+    outside its scale; a truncated one ran into the limit of tokens, maybe in its thoughts; `not_taken` is a question
+    that the provider will not take for another reason (a picture too small). A model that could not be reached has not
+    abstained: its row fails, and a later run asks it.
     """
 
     NO_FACE = "no_face"
@@ -77,3 +91,4 @@ class Abstention(StrEnum):
     FILTERED = "filtered"
     UNPARSABLE = "unparsable"
     TRUNCATED = "truncated"
+    NOT_TAKEN = "not_taken"

@@ -8,7 +8,7 @@ from schemas.records import KeyField, Record, Vote
 PICTURES: Final = ("source", "ground_truth", "image")
 
 # Rises with any change of the columns below or of their meaning.
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 
 class ImageCell(Record):
@@ -32,7 +32,8 @@ class TripletRow(Record):
         id: Readable key.
         source_expression, target_expression: What the source shows and the ground truth shall show.
         instruction, dense_instruction: The simple template, and the description of what must move.
-        back_check: Whether another model could pick the ground truth by the dense instruction.
+        back_check: Whether a model of another family could pick the ground truth by the dense instruction: passed,
+            rewritten (the second text did it), failed, abstained (it gave no answer) or not_checked.
         caption: The ground truth's expression in words.
         votes: Every voter's answer on the ground truth.
         verdict: The arithmetic of the vote in words.
@@ -170,7 +171,8 @@ class RoleUsed(Record):
     """An adapter that made or checked something.
 
     Attributes:
-        role: editor, voter, captioner, writer or judge.
+        role: editor, voter, captioner, writer, judge or checker.
+        adapter: Its name, or what the config calls the model behind it.
         family: Of its models, empty where it has none.
         conflicts: Why what it makes cannot be vouched for by others here, or what it cannot vouch for.
     """
@@ -254,6 +256,7 @@ class Manifest(Record):
         pictures: Which columns of pictures the tables have: all in a full release, none in an index.
         full_sha256: Of the full release's `checksums.sha256`, in a release that was made of it; else empty.
         fedbench, pyarrow: Versions that wrote it.
+        back_checks: Outcome of the dense instruction's check → triplets.
         config: The build's config, without what changes no row and without paths.
         stages: By stage: whose answers it took, oldest version first. More than one of a group
             where stored answers were replayed.
@@ -282,5 +285,6 @@ class Manifest(Record):
     triplets: int
     funnel: tuple[StageCount, ...]
     cells: tuple[CellCount, ...]
+    back_checks: dict[str, int]
     files: dict[str, int]
     rows_sha256: str

@@ -72,7 +72,13 @@ class Source(Record):
 class Vote(Record):
     """One voter's answer on one picture: a class, a polarity, or an abstention with its kind and raw text.
 
-    `confidence` is the voter's own probability of its answer in 0..1 where it has one.
+    Attributes:
+        voter: What the panel calls it.
+        repeat: Tells apart answers of one voter that is asked more than once.
+        confidence: The voter's own probability of its answer in 0..1 where it has one.
+        raw: What it said.
+        model: Which model answered, as its provider names it; empty for a local voter.
+        repaired: Whether this is its second answer, because the first could not be read.
     """
 
     voter: str
@@ -83,6 +89,8 @@ class Vote(Record):
     confidence: float | None = None
     abstained: Abstention | None = None
     raw: str = ""
+    model: str = ""
+    repaired: bool = False
 
 
 class SourceFacts(Record):
@@ -221,7 +229,12 @@ class Opinion(Record):
 
 
 class GroundTruth(Record):
-    """A finalist that review chose. `mode` says who chose: human, sample or auto."""
+    """A finalist that review chose.
+
+    Attributes:
+        mode: Who chose: human, sample or auto.
+        runner_up: Digest of the best other finalist of the source; empty where there is none.
+    """
 
     key: KeyField
     source_image: str
@@ -232,13 +245,15 @@ class GroundTruth(Record):
     caption: str
     mode: str
     note: str
+    runner_up: str = ""
 
 
 class DenseText(Record):
-    """A dense instruction, and whether a model of another family could pick the ground truth by it."""
+    """A dense instruction, whether a model of another family could pick the ground truth by it, and what it picked."""
 
     text: str
     back_check: str
+    evidence: str = ""
 
 
 class Triplet(Record):

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from schemas.sections import Adapter, AdapterField, Adapters, Section
+from schemas.panels import Panel
+from schemas.sections import Adapter, AdapterField, Section
 
 
 class ScreenMeasure(Section):
@@ -12,7 +13,9 @@ class ScreenMeasure(Section):
 
     faces: AdapterField = Field(default=Adapter(name="mediapipe"), description="Face analyzer.")
     identity: AdapterField = Field(default=Adapter(name="sface"), description="Identity model.")
-    label_panel: Adapters = Field(default=(), description="Voters that label unlabelled sources (fine answers).")
+    label_panel: Panel = Field(
+        default=(), description="Voters that label unlabelled sources (fine answers), or the name of a fine panel."
+    )
     check_labels: bool = Field(default=False, description="Whether the label panel also looks at labelled sources.")
 
 

@@ -17,6 +17,11 @@ class Adapter(Section):
     name: str = Field(description="Name in its registry.")
     params: dict[str, Any] = Field(default={}, description="The adapter's own parameters.")
 
+    @property
+    def label(self) -> str:
+        """What people call it: its parameter `name`, where it has one, else the adapter's name."""
+        return str(self.params.get("name") or self.name)
+
 
 def _bare_name(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value

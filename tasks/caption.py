@@ -1,6 +1,7 @@
 """Caption: each finalist that somebody will look at gets its expression in words."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from schemas.config import DescriberMeasure
 from schemas.records import CaptionText, Finalist, Key
@@ -23,13 +24,18 @@ class Caption(Stage[Finalist, CaptionText]):
         return [DESCRIBERS.identity(describer.name, describer.params)]
 
     def measure(self, rows: Sequence[Finalist], ctx: Context) -> Iterator[tuple[Key, CaptionText | Failed]]:
+        jobs = [partial(self._caption, row, ctx) for row in rows]
+        outside = DESCRIBERS.remote(self.measure_params.describer.name)
+        captions = ctx.call.gather(jobs) if outside else (job() for job in jobs)
+        yield from zip((row.key for row in rows), captions, strict=True)
+
+    def _caption(self, row: Finalist, ctx: Context) -> CaptionText | Failed:
         spec = self.measure_params.describer
-        describer = DESCRIBERS.get(spec.name, spec.params)
-        for row in rows:
-            try:
-                yield row.key, CaptionText(text=describer.caption(ctx.images.get(row.image)))
-            except ItemFailed as error:
-                yield row.key, Failed(error.kind, str(error), error.retryable)
+        try:
+            describer = DESCRIBERS.get(spec.name, spec.params)
+            return CaptionText(text=describer.caption(ctx.images.get(row.image), ctx.call))
+        except ItemFailed as error:
+            return Failed(error.kind, str(error), error.retryable)
 
     def cut(self, items: Sequence[Item[Finalist, CaptionText]]) -> Iterator[tuple[Key, Outcome]]:
         for item in items:

@@ -1,11 +1,14 @@
 """What may leave this machine: faces of restricted pools go to an outside service only if the user says so."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from schemas.config import BuildConfig
+from schemas.sections import Adapter
 from tasks.boards import BOARDS
-from tasks.describers import DESCRIBERS
+from tasks.describers import CHECKERS, DESCRIBERS
 from tasks.editors import EDITORS
 from tasks.engine.errors import ConfigError
 from tasks.engine.registry import Registry
@@ -14,9 +17,29 @@ from tasks.faces import ANALYZERS, EMBEDDERS
 from tasks.sources import redistributable
 from tasks.voters import VOTERS
 
-BY_KIND: Final[dict[str, Registry[Any]]] = {
-    registry.kind: registry for registry in (ANALYZERS, EMBEDDERS, EDITORS, VOTERS, DESCRIBERS, BOARDS)
+# Where the adapters of a stage's config are registered, by the field that names them.
+BY_FIELD: Final[dict[str, Registry[Any]]] = {
+    "faces": ANALYZERS,
+    "identity": EMBEDDERS,
+    "label_panel": VOTERS,
+    "editor": EDITORS,
+    "panel": VOTERS,
+    "describer": DESCRIBERS,
+    "board": BOARDS,
+    "checker": CHECKERS,
 }
+BY_KIND: Final[dict[str, Registry[Any]]] = {registry.kind: registry for registry in BY_FIELD.values()}
+
+
+def adapters_in(params: BaseModel) -> Iterator[tuple[str, Adapter]]:
+    """Every adapter of a stage's `measure` section, however deep in it, with the field that names it."""
+    for field in type(params).model_fields:
+        value = getattr(params, field)
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, Adapter):
+                yield field, one
+            elif isinstance(one, BaseModel):
+                yield from adapters_in(one)
 
 
 def check_outside(config: BuildConfig, stages: Iterable[Stage[Any, Any]]) -> None:
@@ -29,11 +52,10 @@ def check_outside(config: BuildConfig, stages: Iterable[Stage[Any, Any]]) -> Non
     if config.acknowledge_external_api or not restricted:
         return
     for stage in stages:
-        for used in stage.identities():
-            kind, name = (used.get("kind"), used.get("name")) if isinstance(used, dict) else (None, None)
-            if kind in BY_KIND and BY_KIND[kind].adapter_class(str(name)).sends_pictures_outside:
+        for field, spec in adapters_in(stage.measure_params):
+            if BY_FIELD[field].sends_outside(spec.name, spec.params):
                 raise ConfigError(
-                    f"{kind} '{name}' of stage '{stage.name}' sends pictures to an outside service, and the licence of "
-                    f"pool '{restricted[0]}' does not allow them to be passed on",
+                    f"{BY_FIELD[field].kind} '{spec.label}' of stage '{stage.name}' sends pictures to an outside "
+                    f"service, and the licence of pool '{restricted[0]}' does not allow them to be passed on",
                     "if yours does, set acknowledge_external_api: true; else choose a local adapter",
                 )

@@ -14,6 +14,7 @@ class Review(Stage[Finalist, Opinion]):
     """The board's opinions, made into at most `keep_per_source` ground truths."""
 
     name = "review"
+    version = 2
     scope = Scope.SOURCE
     measurement = Opinion
     output = GroundTruth
@@ -35,13 +36,15 @@ class Review(Stage[Finalist, Opinion]):
 
     def cut(self, items: Sequence[Item[Finalist, Opinion]]) -> Iterator[tuple[Key, Outcome]]:
         kept = 0
-        for item in sorted(items, key=lambda item: item.row.rank):
+        in_order = sorted(items, key=lambda item: item.row.rank)
+        for item in in_order:
             opinion = item.measurement
             if opinion.chosen is None:
                 yield item.key, Waiting(opinion.note)
             elif opinion.chosen and kept < self.cut_params.keep_per_source:
                 kept += 1
-                yield item.key, Kept(_ground_truth(item.row, opinion), opinion.note)
+                runner_up = next((other.row.image for other in in_order if other.key != item.key), "")
+                yield item.key, Kept(_ground_truth(item.row, opinion, runner_up), opinion.note)
             else:
                 yield (
                     item.key,
@@ -49,7 +52,7 @@ class Review(Stage[Finalist, Opinion]):
                 )
 
 
-def _ground_truth(finalist: Finalist, opinion: Opinion) -> GroundTruth:
+def _ground_truth(finalist: Finalist, opinion: Opinion, runner_up: str) -> GroundTruth:
     return GroundTruth(
         key=finalist.key,
         source_image=finalist.source_image,
@@ -60,4 +63,5 @@ def _ground_truth(finalist: Finalist, opinion: Opinion) -> GroundTruth:
         caption=finalist.caption,
         mode=opinion.mode,
         note=opinion.note,
+        runner_up=runner_up,
     )

@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.expressions import POLARITY, Expression
 from schemas.outcomes import Reason
-from schemas.records import Key, Photo, Source, SourceFacts, Vote
+from schemas.records import Key, Photo, Source, SourceFacts
 from schemas.screening import ScreenCut, ScreenMeasure
 from tasks.engine.errors import UnreadableImage
 from tasks.engine.images import Picture
@@ -24,14 +23,15 @@ from tasks.leakage.hashes import face_hashes, picture_hashes, pixel_sha256
 from tasks.leakage.places import portrait_of
 from tasks.sources import SourcePool
 from tasks.voters import VOTERS
-from tasks.voters.ballots import poll
+from tasks.voters.ballots import Poll
+from tasks.voters.labels import doubted, label_of
 
 
 class Screen(Stage[Source, SourceFacts]):
     """Never rejects an expression, an open mouth or closed eyes."""
 
     name = "screen"
-    version = 3
+    version = 4
     scope = Scope.RUN
     measurement = SourceFacts
     output = Photo
@@ -64,6 +64,8 @@ class Screen(Stage[Source, SourceFacts]):
         return [*identity, self.withdrawn.digest] if self.withdrawn.digest else identity
 
     def measure(self, rows: Sequence[Source], ctx: Context) -> Iterator[tuple[Key, SourceFacts | Failed]]:
+        poll = Poll(self.measure_params.label_panel, ctx.images.get, ctx.call)
+        shown: list[tuple[Key, SourceFacts]] = []
         for row in rows:
             if row.stamp == WITHDRAWN:
                 yield row.key, SourceFacts(problem=WITHDRAWN)
@@ -77,10 +79,16 @@ class Screen(Stage[Source, SourceFacts]):
                 yield row.key, SourceFacts(problem=WITHDRAWN)
                 continue
             picture = ctx.images.put(loaded.pixels)
-            facts = self._facts(row, picture, loaded.file_sha256)
-            yield row.key, facts.model_copy(update={"detail": loaded.note})
+            facts = self._facts(picture, loaded.file_sha256).model_copy(update={"detail": loaded.note})
+            if row.label is None or self.measure_params.check_labels:
+                poll.show(picture)
+                shown.append((row.key, facts))
+            else:
+                yield row.key, facts
+        for (key, facts), votes in zip(shown, poll.votes(), strict=True):
+            yield key, votes if isinstance(votes, Failed) else facts.model_copy(update={"votes": votes})
 
-    def _facts(self, row: Source, picture: Picture, file_sha256: str) -> SourceFacts:
+    def _facts(self, picture: Picture, file_sha256: str) -> SourceFacts:
         params = self.measure_params
         faces = ANALYZERS.get(params.faces.name, params.faces.params).analyze(picture)
         height, width = picture.pixels.shape[:2]
@@ -90,7 +98,6 @@ class Screen(Stage[Source, SourceFacts]):
             height=height,
             file_sha256=file_sha256,
             faces=len(faces),
-            votes=poll(params.label_panel, picture) if row.label is None or params.check_labels else (),
         )
         found = self._face_facts(picture, faces) if faces else {}
         return facts.model_copy(update=picture_hashes(picture.pixels) | found)
@@ -142,30 +149,6 @@ class Screen(Stage[Source, SourceFacts]):
         model = Eye.of(self.measure_params).model
         found = self.guard.leaks(portrait_of(item.row, item.measurement, model) for item in items)
         return {leaks[0].b: Rejected(leaks[0].reason, leaks[0].evidence) for leaks in found if leaks}
-
-
-def panel_label(votes: Sequence[Vote]) -> Expression | None:
-    """The expression that more than half of the label panel names, if there is one."""
-    named = Counter(vote.expression for vote in votes if vote.expression is not None)
-    return next((expression for expression, count in named.items() if count > len(votes) / 2), None)
-
-
-def label_of(row: Source, votes: Sequence[Vote]) -> tuple[Expression | None, str]:
-    """A source's expression and who says so: the pool, else the label panel, else nobody."""
-    if row.label is not None:
-        return row.label, "given"
-    expression = panel_label(votes)
-    return expression, "panel" if expression else ""
-
-
-def doubted(row: Source, votes: Sequence[Vote], check: str) -> Rejected | None:
-    """The rejection of a given label that the panel's majority contradicts, by `check`: none, polarity, expression."""
-    seen = panel_label(votes)
-    if check == "none" or row.label is None or seen is None or seen is row.label:
-        return None
-    if check == "polarity" and POLARITY[seen] is POLARITY[row.label]:
-        return None
-    return Rejected(Reason.LABEL_DOUBTED, f"labelled {row.label}, the panel sees {seen}")
 
 
 def unfit(row: Source, facts: SourceFacts, cut: ScreenCut) -> Rejected | None:

@@ -11,13 +11,14 @@ from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, S
 from tasks.faces import ANALYZERS
 from tasks.metrics.change import expression_change
 from tasks.voters import VOTERS
-from tasks.voters.ballots import poll
+from tasks.voters.ballots import Poll
 
 
 class Verify(Stage[Candidate, Ballots]):
     """Three-polarity voting (FED-Bench) beside a test that the expression changed at all (ours)."""
 
     name = "verify"
+    version = 2
     measurement = Ballots
     output = Candidate
     measure_params: VerifyMeasure
@@ -33,6 +34,8 @@ class Verify(Stage[Candidate, Ballots]):
     def measure(self, rows: Sequence[Candidate], ctx: Context) -> Iterator[tuple[Key, Ballots | Failed]]:
         spec = self.measure_params.faces
         analyzer = ANALYZERS.get(spec.name, spec.params)
+        poll = Poll(self.measure_params.panel, ctx.images.get, ctx.call)
+        seen = []
         for row in rows:
             candidate = ctx.images.get(row.image)
             faces = analyzer.analyze(candidate)
@@ -40,8 +43,10 @@ class Verify(Stage[Candidate, Ballots]):
             change = None
             if faces and source_faces:
                 change = expression_change(source_faces[0].blendshapes, faces[0].blendshapes)
-            votes = poll(self.measure_params.panel, candidate)
-            yield row.key, Ballots(votes=votes, faces=len(faces), change=change)
+            poll.show(candidate)
+            seen.append((row.key, len(faces), change))
+        for (key, count, change), votes in zip(seen, poll.votes(), strict=True):
+            yield key, votes if isinstance(votes, Failed) else Ballots(votes=votes, faces=count, change=change)
 
     def cut(self, items: Sequence[Item[Candidate, Ballots]]) -> Iterator[tuple[Key, Outcome]]:
         for item in items:

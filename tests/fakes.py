@@ -26,6 +26,7 @@ from tasks import pipeline
 from tasks.dataset.write import Published, publish
 from tasks.describers import DESCRIBERS
 from tasks.editors import EDITORS, EditRequest
+from tasks.engine.calls import Calls
 from tasks.engine.errors import ItemFailed, UnreadableImage
 from tasks.engine.fingerprint import sha256
 from tasks.engine.images import Picture
@@ -240,7 +241,7 @@ class FakeVoter(Adapter):
 
     params: Params
 
-    def vote(self, picture: Picture) -> Ballot:
+    def vote(self, picture: Picture, call: Calls) -> Ballot:
         _world.ask("vote", f"{picture.digest}:{self.granularity}-{self.params.name}")
         luck = chance((self.params.name, picture.digest), 12)
         if luck == 0:
@@ -271,11 +272,11 @@ class FakeDescriber(Adapter):
 
     params: Params
 
-    def caption(self, picture: Picture) -> str:
+    def caption(self, picture: Picture, call: Calls) -> str:
         _world.ask("caption", picture.digest)
         return f"the face {self.params.word} {read(picture).expression}"
 
-    def instruct(self, source: Picture, ground_truth: Picture) -> str:
+    def instruct(self, source: Picture, ground_truth: Picture, call: Calls, mistaken: str = "") -> str:
         _world.ask("instruct", f"{source.digest}:{ground_truth.digest}")
         return f"the face {self.params.word} {read(source).expression}, then {read(ground_truth).expression}"
 

@@ -12,6 +12,7 @@ from schemas.expressions import Expression, Polarity
 from schemas.outcomes import Abstention
 from tasks.editors import EditRequest
 from tasks.faces.geometry import face_mask
+from tests.doors import SHUT
 from tests.photos import photo, picture
 
 ROOT = Path(__file__).parents[1]
@@ -31,9 +32,9 @@ def test_the_voter_votes() -> None:
     module: Any = example("A voter in 20 lines")
     voter = module.SmileVoter(module.SmileVoter.Params())
     smiling, stern = photo("astronaut"), photo("hopper")
-    assert voter.vote(smiling).answer is Polarity.POSITIVE
-    assert voter.vote(stern).abstained is Abstention.CANNOT_TELL
-    assert voter.vote(picture(np.zeros((64, 64, 3), np.uint8))).abstained is Abstention.NO_FACE
+    assert voter.vote(smiling, SHUT).answer is Polarity.POSITIVE
+    assert voter.vote(stern, SHUT).abstained is Abstention.CANNOT_TELL
+    assert voter.vote(picture(np.zeros((64, 64, 3), np.uint8)), SHUT).abstained is Abstention.NO_FACE
 
 
 def test_the_editor_edits_only_the_face() -> None:

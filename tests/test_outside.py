@@ -2,15 +2,21 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import schemas.config
+from schemas.screening import ScreenMeasure
+from schemas.sections import Section
 from tasks import pipeline
-from tasks.describers import DESCRIBERS
+from tasks.describers import CHECKERS, DESCRIBERS
 from tasks.editors import EDITORS
 from tasks.engine.errors import ConfigError
 from tasks.engine.registry import Adapter
 from tasks.faces import EMBEDDERS
+from tasks.judges import JUDGES
+from tasks.outside import BY_FIELD
 from tasks.pipeline import open_run
 from tasks.sources import POOLS
 from tasks.voters import VOTERS
@@ -50,6 +56,11 @@ FAR: dict[str, tuple[Callable[[], None], str, str]] = {
         "generate.measure.editor=far",
         "editor 'far' of stage 'generate'",
     ),
+    "second editor": (
+        lambda: EDITORS.add("far", FarEditor),
+        "generate.measure.top_up=[{target: happy, editor: far}]",
+        "editor 'far' of stage 'generate'",
+    ),
     "voter": (lambda: VOTERS.add("far", FarVoter), "verify.measure.panel=[fake, far]", "voter 'far' of stage 'verify'"),
     "label panel": (lambda: VOTERS.add("far", FarVoter), "screen.measure.label_panel=[far]", "of stage 'screen'"),
     "identity": (lambda: EMBEDDERS.add("far", FarEmbedder), "rank.measure.identity=far", "of stage 'rank'"),
@@ -85,8 +96,42 @@ def test_a_word_or_free_pictures_let_it_through(tmp_path: Path, role: str) -> No
     open_run(tmp_path, config(option, sources=6))
 
 
-def test_no_shipped_adapter_sends_anything() -> None:
-    assert Adapter.sends_pictures_outside is False
-    for registry in (EDITORS, VOTERS, DESCRIBERS, EMBEDDERS):
-        shipped = [name for name in registry.names() if not name.startswith(("fake", "far"))]
-        assert not [name for name in shipped if registry.adapter_class(name).sends_pictures_outside]
+def route(api_base: str) -> dict[str, Any]:
+    return {"model": "openai/m", "provider": "p", "api_base": api_base}
+
+
+@pytest.mark.parametrize(
+    ("routes", "outside"),
+    [
+        ([{"model": "gemini/gemini-2.5-pro", "key_env": "K"}], True),
+        ([route("https://api.moonshot.ai/v1")], True),
+        ([route("http://8.8.8.8/v1")], True),
+        ([route("http://localhost.example.org/v1")], True),
+        ([route("http://127.0.0.1:8000/v1")], False),
+        ([route("http://localhost:8000/v1"), route("http://[::1]:8000/v1"), route("http://192.168.1.7/v1")], False),
+        ([route("http://10.0.0.7/v1"), route("https://api.z.ai/v1")], True),
+    ],
+)
+def test_models_behind_an_address_outside_are_outside(routes: list[dict[str, Any]], outside: bool) -> None:
+    for registry in (VOTERS, DESCRIBERS, CHECKERS, JUDGES):
+        assert registry.sends_outside("mllm", {"name": "m", "routes": routes}) is outside
+
+
+def test_no_other_shipped_adapter_sends_anything() -> None:
+    for registry in {id(registry): registry for registry in BY_FIELD.values()}.values():
+        for name in registry.names():
+            if not name.startswith(("fake", "far", "mllm")):
+                declared = registry.adapter_class(name)
+                assert not declared.sends_pictures_outside
+                assert declared.sends_outside.__func__ is Adapter.sends_outside.__func__  # type: ignore[attr-defined]
+
+
+def test_every_adapter_of_a_config_is_looked_up() -> None:
+    fields = {
+        name
+        for section in (ScreenMeasure, *(getattr(schemas.config, kind) for kind in dir(schemas.config)))
+        if isinstance(section, type) and issubclass(section, Section) and section.__name__.endswith("Measure")
+        for name, field in section.model_fields.items()
+        if "Adapter" in str(field.annotation)
+    }
+    assert fields == BY_FIELD.keys()

@@ -46,6 +46,7 @@ class Tally:
         self.sources = 0
         self.survivors: Counter[tuple[str, str]] = Counter()
         self.cells: Counter[tuple[str, str]] = Counter()
+        self.back_checks: Counter[str] = Counter()
         self.licences: dict[str, Counter[str]] = defaultdict(Counter)
         self.measured: dict[str, Counter[str]] = {name: Counter() for name in order}
 
@@ -69,6 +70,8 @@ class Tally:
             for stage, cells in (("instruct", self.survivors), ("publish", self.cells)):
                 if life.reached(stage):
                     cells[source.outputs["screen"].expression, life.key.target] += 1
+            if life.reached("publish"):
+                self.back_checks[life.outputs["publish"].back_check] += 1
 
     def funnel(self) -> tuple[StageCount, ...]:
         """Per stage: owed, how many left in which way, and why."""
@@ -169,6 +172,7 @@ def make_manifest(run: Run, tally: Tally, files: dict[str, int], digests: Sequen
         triplets=tally.triplets,
         funnel=tally.funnel(),
         cells=cell_counts(tally.survivors, tally.cells, run.config),
+        back_checks=dict(sorted(tally.back_checks.items())),
         files=files,
         rows_sha256=fingerprint(sorted(digests)),
     )

@@ -32,3 +32,8 @@ def cells_of(rows: Sequence[Row], config: BuildConfig) -> tuple[CellCount, ...]:
     survivors = Counter((row.source_expression, row.target) for row in rows if row.target and after(row, "instruct"))
     triplets = Counter((row.source_expression, row.target) for row in rows if isinstance(row, TripletRow))
     return cell_counts(survivors, triplets, config)
+
+
+def back_checks_of(rows: Sequence[Row]) -> dict[str, int]:
+    """What became of the triplets' dense instructions when they were checked."""
+    return dict(sorted(Counter(row.back_check for row in rows if isinstance(row, TripletRow)).items()))

@@ -8,13 +8,12 @@ from schemas.config import BuildConfig
 from schemas.published import AnswersUsed, RoleUsed
 from schemas.sections import Adapter as Spec
 from tasks.boards import BOARDS
-from tasks.describers import DESCRIBERS
+from tasks.describers import CHECKERS, DESCRIBERS
 from tasks.editors import EDITORS
 from tasks.engine.registry import Adapter, Registry
 from tasks.voters import VOTERS
 
 MAKERS: Final = ("editor", "captioner", "writer")
-CHECKERS: Final = ("voter", "judge")
 
 
 _STAGES: Final = {
@@ -23,6 +22,7 @@ _STAGES: Final = {
     "captioner": "caption",
     "judge": "review",
     "writer": "instruct",
+    "checker": "instruct",
 }
 
 
@@ -30,6 +30,8 @@ _STAGES: Final = {
 class _Part:
     role: str
     name: str
+    label: str
+    family: str
     adapter: type[Adapter]
     version: int
 
@@ -43,6 +45,8 @@ def cast_of(config: BuildConfig) -> Iterator[tuple[str, Spec]]:
     yield "captioner", config.caption.measure.describer
     yield "judge", config.review.measure.board
     yield "writer", config.instruct.measure.describer
+    if config.instruct.measure.checker:
+        yield "checker", config.instruct.measure.checker
 
 
 def roles_of(config: BuildConfig, stages: Mapping[str, Sequence[AnswersUsed]]) -> tuple[RoleUsed, ...]:
@@ -51,16 +55,16 @@ def roles_of(config: BuildConfig, stages: Mapping[str, Sequence[AnswersUsed]]) -
     An adapter stands there once for each of its versions whose answers were taken (`stages`).
     """
     parts = [
-        _Part(role, spec.name, _registry(role).adapter_class(spec.name), version)
+        _Part(role, spec.name, spec.label, _family(role, spec), _registry(role).adapter_class(spec.name), version)
         for role, spec in cast_of(config)
         for version in _versions(role, spec.name, stages.get(_STAGES[role], ()))
     ]
     return tuple(
         RoleUsed(
             role=part.role,
-            adapter=part.name,
+            adapter=part.label,
             version=part.version,
-            family=part.adapter.family,
+            family=part.family,
             conflicts=tuple(dict.fromkeys(words for other in parts for words in _conflicts(part, other))),
         )
         for part in parts
@@ -68,8 +72,12 @@ def roles_of(config: BuildConfig, stages: Mapping[str, Sequence[AnswersUsed]]) -
 
 
 def _registry(role: str) -> Registry[Any]:
-    registries: dict[str, Registry[Any]] = {"editor": EDITORS, "voter": VOTERS, "judge": BOARDS}
+    registries: dict[str, Registry[Any]] = {"editor": EDITORS, "voter": VOTERS, "judge": BOARDS, "checker": CHECKERS}
     return registries.get(role, DESCRIBERS)
+
+
+def _family(role: str, spec: Spec) -> str:
+    return _registry(role).family(spec.name, spec.params)
 
 
 def _versions(role: str, name: str, answers: Sequence[AnswersUsed]) -> list[int]:
@@ -84,7 +92,7 @@ def _conflicts(part: _Part, other: _Part) -> Iterator[str]:
     """Why one of a maker and a checker says nothing of the other."""
     if (part.role in MAKERS) == (other.role in MAKERS):
         return
-    if part.adapter.family and part.adapter.family == other.adapter.family:
-        yield f"same family as {other.role} {other.name}"
+    if part.family and part.family == other.family:
+        yield f"same family as {other.role} {other.label}"
     if other.name in part.adapter.tuned_against or part.name in other.adapter.tuned_against:
-        yield f"tuned against {other.role} {other.name}, or that against it"
+        yield f"tuned against {other.role} {other.label}, or that against it"

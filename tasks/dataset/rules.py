@@ -8,7 +8,7 @@ from typing import Final
 import prompts
 from schemas.config import BuildConfig
 from schemas.expressions import EXPRESSIONS, POLARITY, Expression
-from schemas.outcomes import FailureKind, Reason, Status
+from schemas.outcomes import BackCheck, FailureKind, Reason, Status
 from schemas.published import SCHEMA_VERSION, RejectedRow, TripletRow
 from schemas.records import Ballots, Candidate, Key, Vote
 from tasks.dataset.rows import row_digest
@@ -95,6 +95,8 @@ def column_faults(row: Row) -> Iterator[Fault]:
             yield Fault(row.id, "column", "target_expression is not the key's target, or synthetic is false")
         if not row.dense_instruction.strip() or not row.caption.strip():
             yield Fault(row.id, "column", "it has no dense instruction or no caption")
+        if row.back_check not in list(BackCheck):
+            yield Fault(row.id, "column", f"'{row.back_check}' is no outcome of a back check")
     else:
         needed += [row.source_expression] if row.source_expression or row.target else []
         yield from _end_faults(row)
@@ -155,6 +157,8 @@ def row_faults(row: Row, config: BuildConfig, *, known_prompt: bool = True) -> I
     if isinstance(row, TripletRow):
         if row.seed != seed_of(config.seed, list(key_of(row))):
             yield Fault(row.id, "seed", "it is not the seed of this key")
+        if (row.back_check == BackCheck.NOT_CHECKED) != (config.instruct.measure.checker is None):
+            yield Fault(row.id, "back check", f"it is {row.back_check}, and the config says otherwise of a checker")
         auto = config.review.measure.board.name == "auto"
         if (row.review.mode == "auto") != auto:
             yield Fault(row.id, "review", f"the board is '{config.review.measure.board.name}'")
@@ -165,7 +169,7 @@ def _vote_faults(row: Row, config: BuildConfig) -> Iterator[Fault]:
     """The panel must be the config's, and its votes must give the verdict that the row's fate says."""
     voted = after(row, "verify") or ended(row, "verify", Status.REJECTED)
     if row.votes or voted:
-        asked = [voter.name for voter in config.verify.measure.panel]
+        asked = [voter.label for voter in config.verify.measure.panel]
         if [vote.voter for vote in row.votes] != asked:
             yield Fault(row.id, "votes", f"the panel is {', '.join(asked)}")
     insufficient = isinstance(row, RejectedRow) and row.reason == FailureKind.INSUFFICIENT_VOTES

@@ -16,7 +16,7 @@ from tasks.dataset.cross_rules import core_faults, run_faults
 from tasks.dataset.parquet import left_out, published_schema
 from tasks.dataset.pictures import picture_faults
 from tasks.dataset.read import EMPTY, KINDS, config_of, filled, first_fault, read_manifest
-from tasks.dataset.recount import cells_of, funnel_of
+from tasks.dataset.recount import back_checks_of, cells_of, funnel_of
 from tasks.dataset.roles import cast_of
 from tasks.dataset.rules import Fault, Row, column_faults, key_of, row_faults
 from tasks.dataset.texts import json_bytes
@@ -142,9 +142,11 @@ def _funnel(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:
 
 
 def _cells(rows: Sequence[Row], manifest: Manifest, config: BuildConfig) -> Iterator[Fault]:
-    """The natural and the published mix, counted again."""
+    """The natural and the published mix, and the outcomes of back checks, counted again."""
     if cells_of(rows, config) != manifest.cells:
         yield Fault("manifest.json", "count", "survivors or triplets by source and target expression differ")
+    if (checks := back_checks_of(rows)) != manifest.back_checks:
+        yield Fault("manifest.json", "count", f"the rows' back checks are {checks}")
 
 
 def _pools(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:
@@ -163,5 +165,5 @@ def _pools(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:
 def _roles(manifest: Manifest, config: BuildConfig) -> Iterator[Fault]:
     """The makers and checkers must be the config's."""
     said = {(role.role, role.adapter): None for role in manifest.roles}
-    if list(said) != list({(role, spec.name): None for role, spec in cast_of(config)}):
+    if list(said) != list({(role, spec.label): None for role, spec in cast_of(config)}):
         yield Fault("manifest.json", "roles", "they are not those of the config")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from schemas.outcomes import FailureKind
 from tasks.describers.phrases import AT_REST, MOVEMENTS, MUST_STAY, ON_SIDE, Movement, Region
+from tasks.engine.calls import Calls
 from tasks.engine.errors import ItemFailed
 from tasks.engine.images import Picture
 from tasks.engine.registry import Adapter
@@ -76,7 +77,7 @@ class BlendshapeDescriber(Adapter):
     family = "MediaPipe"
     seconds = 0.001
 
-    def caption(self, picture: Picture) -> str:
+    def caption(self, picture: Picture, call: Calls) -> str:
         """What the face does, against a face at rest, in one or two sentences.
 
         People's faces differ at rest, so a caption is coarser than an instruction.
@@ -93,7 +94,7 @@ class BlendshapeDescriber(Adapter):
             return AT_REST
         return " ".join(_sentence(part) for part in (clauses[:4], clauses[4:8]) if part)
 
-    def instruct(self, source: Picture, ground_truth: Picture) -> str:
+    def instruct(self, source: Picture, ground_truth: Picture, call: Calls, mistaken: str = "") -> str:
         """What moves from `source` to `ground_truth`, a sentence a region, the largest first; then what must stay.
 
         Raises:

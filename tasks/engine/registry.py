@@ -24,9 +24,10 @@ class Adapter:
     that only say where things lie on this machine. `family` names the family of models it belongs to, empty if none,
     and `tuned_against` the adapters that were looked at while it was tuned: neither can vouch for the other.
     `sends_pictures_outside` says that pictures leave the machine with its calls, `uses_seed` that another seed gives
-    another output (asked of editors alone). `prompts` names what it may say to a model. For forecasts, `device` is
-    where it computes ("cpu", "gpu", or "outside" for a service), and `seconds` about how long one answer takes there,
-    None if nobody knows; what a workspace has measured counts for more.
+    another output (asked of editors alone). `prompts` names what it may say to a model. `remote` ones mostly wait for
+    others: many are asked at once, through `Calls.gather`. For forecasts, `device` is where it computes ("cpu", "gpu",
+    or "outside" for a service), and `seconds` about how long one answer takes there, None if nobody knows; what a
+    workspace has measured counts for more.
     """
 
     class Params(BaseModel, extra="forbid", frozen=True):
@@ -40,6 +41,7 @@ class Adapter:
     sends_pictures_outside: bool = False
     uses_seed: bool = True
     prompts: tuple[str, ...] = ()
+    remote: bool = False
     device: Literal["cpu", "gpu", "outside"] = "cpu"
     seconds: float | None = None
 
@@ -63,6 +65,16 @@ class Adapter:
     @classmethod
     def check(cls, params: Any) -> None:
         """Raise the ConfigError that its construction would, as far as can be told without loading a model."""
+
+    @classmethod
+    def family_of(cls, params: Any) -> str:  # noqa: ARG003 - for subclasses
+        """The family of models that these parameters choose."""
+        return cls.family
+
+    @classmethod
+    def sends_outside(cls, params: Any) -> bool:  # noqa: ARG003 - for subclasses
+        """Whether pictures leave the machine under these parameters."""
+        return cls.sends_pictures_outside
 
 
 class Registry(Generic[T]):
@@ -122,6 +134,18 @@ class Registry(Generic[T]):
     def check(self, name: str, params: Mapping[str, Any]) -> None:
         """A ConfigError where the adapter could not work, before anything is spent."""
         self.adapter_class(name).check(self.parse(name, params))
+
+    def remote(self, name: str) -> bool:
+        """Whether the adapter mostly waits for others."""
+        return self.adapter_class(name).remote
+
+    def family(self, name: str, params: Mapping[str, Any]) -> str:
+        """The family of its models; empty if none is named."""
+        return self.adapter_class(name).family_of(self.parse(name, params))
+
+    def sends_outside(self, name: str, params: Mapping[str, Any]) -> bool:
+        """Whether pictures leave the machine with its calls."""
+        return self.adapter_class(name).sends_outside(self.parse(name, params))
 
     def get(self, name: str, params: Mapping[str, Any]) -> T:
         """The adapter, held by the calling thread, so that it need not be thread-safe.

@@ -8,7 +8,7 @@ from schemas.config import BuildConfig
 from schemas.forecasts import Number
 from schemas.sections import Adapter as Spec
 from tasks.boards import BOARDS
-from tasks.describers import DESCRIBERS
+from tasks.describers import CHECKERS, DESCRIBERS
 from tasks.editors import EDITORS
 from tasks.engine.ledger import Spent
 from tasks.engine.registry import Adapter, Registry
@@ -43,11 +43,12 @@ def asks(config: BuildConfig) -> list[Ask]:
         ("caption", "caption", DESCRIBERS, [config.caption.measure.describer]),
         ("review", "review", BOARDS, [config.review.measure.board]),
         ("instruct", "instruct", DESCRIBERS, [config.instruct.measure.describer]),
+        ("instruct", "check", CHECKERS, [config.instruct.measure.checker] if config.instruct.measure.checker else []),
     ]
     return [
         Ask(stage, role, name, registry.adapter_class(spec.name), registry.parse(spec.name, spec.params))
         for stage, role, registry, specs in entries
-        for name, spec in (specs.items() if isinstance(specs, dict) else [(spec.name, spec) for spec in specs])
+        for name, spec in (specs.items() if isinstance(specs, dict) else [(spec.label, spec) for spec in specs])
     ]
 
 

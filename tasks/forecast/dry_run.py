@@ -35,7 +35,7 @@ class Screened:
 
 def outside_labellers(run: Run) -> list[str]:
     """Voters of the label panel that send pictures to an outside service."""
-    return [ask.name for ask in asks(run.config) if ask.role == "label" and ask.adapter.sends_pictures_outside]
+    return [ask.name for ask in asks(run.config) if ask.role == "label" and ask.adapter.sends_outside(ask.params)]
 
 
 def needing_labels(run: Run) -> set[Key]:

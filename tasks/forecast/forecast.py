@@ -117,7 +117,7 @@ def _ask(  # noqa: PLR0917 - each is a number of another kind
         answers=round(answers),
         due=round(due),
         basis="given" if ask.role == "label" else flow.basis,
-        outside=ask.adapter.sends_pictures_outside,
+        outside=ask.adapter.sends_outside(ask.params),
         price=price(ask, spent),
     )
 

@@ -74,17 +74,27 @@ def read_polarity(said: Said) -> Heard[Polarity]:
 
 def read_scores(said: Said, keys: Sequence[str]) -> Heard[dict[str, float]]:
     """A number of 0 to 10 for each key; the last object that has all of them counts, for examples are echoed first."""
-    return _heard(said, lambda text: _scores(text, keys))
+    return _heard(said, lambda text: _scores(text, keys)[0])
 
 
-def read_text(said: Said, key: str, longest: int) -> Heard[str]:
-    """A text of at most so many characters, on one line; it must stand in an object under `key`."""
-    return _heard(said, lambda text: _prose(_one_object(text, key), key, longest))
+def read_score(said: Said) -> Heard[tuple[float, str]]:
+    """The number under "score", and the reason beside it."""
+
+    def read(text: str) -> tuple[float, str]:
+        scores, found = _scores(text, ("score",))
+        return scores["score"], " ".join(str(found.get("reason") or "").split())
+
+    return _heard(said, read)
+
+
+def read_caption(said: Said, longest: int) -> Heard[str]:
+    """A caption of at most so many characters, on one line; NO_FACE where the model says that there is none."""
+    return _heard(said, lambda text: _prose(text, "caption", "face", longest))
 
 
 def read_dense(said: Said, longest: int) -> Heard[str]:
-    """A dense instruction; empty where the model says that nothing differs."""
-    return _heard(said, lambda text: _dense(_one_object(text, "instruction"), longest))
+    """A dense instruction; empty where the model says that nothing differs, NO_FACE where a face is missing."""
+    return _heard(said, lambda text: _prose(text, "instruction", "faces", longest, "differs"))
 
 
 def read_choice(said: Said, letters: str) -> Heard[int]:
@@ -152,17 +162,18 @@ def _class(value: Any, words: Mapping[str, V]) -> V | str | None:
     return CANNOT_TELL if word in UNSURE else words.get(word)
 
 
-def _scores(text: str, keys: Sequence[str]) -> dict[str, float]:
+def _scores(text: str, keys: Sequence[str]) -> tuple[dict[str, float], dict[str, Any]]:
+    """The scores, and the object they stand in; that is empty where they stand on lines of their own."""
     scores: dict[str, float] | None = None
-    some_object = False
-    for found in objects(text):
-        some_object = True
+    source: dict[str, Any] = {}
+    every = list(objects(text))
+    for found in every:
         inner = found.get("scores")
         values = found | inner if isinstance(inner, dict) else found
         numbers = {key: _number(values.get(key.lower())) for key in keys}
         if all(number is not None for number in numbers.values()):
-            scores = numbers  # type: ignore[assignment]
-    if scores is None and not some_object:
+            scores, source = numbers, found  # type: ignore[assignment]
+    if scores is None and not every:
         if is_refusal(text):
             raise _Unread(Abstention.REFUSED, text)
         lines = {key: _in_lines(text, key) for key in keys}
@@ -173,7 +184,7 @@ def _scores(text: str, keys: Sequence[str]) -> dict[str, float]:
     for key, number in scores.items():
         if not SCORE_LIMITS[0] <= number <= SCORE_LIMITS[1]:
             raise _Unread(Abstention.UNPARSABLE, f"{key} is {number:g}, and the scale is 0 to 10")
-    return scores
+    return scores, source
 
 
 def _in_lines(text: str, key: str) -> list[float]:
@@ -210,23 +221,23 @@ def _one_object(text: str, key: str) -> dict[str, Any]:
     return having[0]
 
 
-def _prose(found: dict[str, Any], key: str, longest: int) -> str:
-    value = found[key]
-    if not isinstance(value, str) or not value.strip():
+def _prose(text: str, key: str, face: str, longest: int, differs: str = "") -> str:
+    """The text under `key`, empty where the flag `differs` is false. Flags that are left out are true."""
+    found = _one_object(text, key)
+    flags = {flag: found.get(flag, True) for flag in (face, differs) if flag}
+    wrong = [flag for flag, value in flags.items() if not isinstance(value, bool)]
+    if wrong:
+        raise _Unread(Abstention.UNPARSABLE, f'"{wrong[0]}" is neither true nor false')
+    value = "" if found[key] is None else found[key]
+    if not isinstance(value, str):
         raise _Unread(Abstention.UNPARSABLE, f'"{key}" holds no text')
-    text = " ".join(value.split())
-    if is_refusal(text):
-        raise _Unread(Abstention.REFUSED, text)
-    if len(text) > longest:
-        raise _Unread(Abstention.UNPARSABLE, f'"{key}" has {len(text)} characters, at most {longest} are wanted')
-    return text
-
-
-def _dense(found: dict[str, Any], longest: int) -> str:
-    differs = found.get("differs", True)
-    if differs not in (True, False):
-        raise _Unread(Abstention.UNPARSABLE, '"differs" is neither true nor false')
-    empty = found["instruction"] is None or str(found["instruction"]).strip() == ""
-    if empty == bool(differs):
-        raise _Unread(Abstention.UNPARSABLE, '"differs" and "instruction" contradict each other')
-    return "" if empty else _prose(found, "instruction", longest)
+    told = " ".join(value.split())
+    if is_refusal(told):
+        raise _Unread(Abstention.REFUSED, told)
+    if (told == "") == all(flags.values()):
+        raise _Unread(Abstention.UNPARSABLE, f'"{key}" and {" and ".join(flags)} contradict each other')
+    if not flags[face]:
+        raise _Unread(Abstention.NO_FACE, "it sees no face")
+    if len(told) > longest:
+        raise _Unread(Abstention.UNPARSABLE, f'"{key}" has {len(told)} characters, at most {longest} are wanted')
+    return told

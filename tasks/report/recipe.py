@@ -81,7 +81,10 @@ def _limits(stage: str, half: str, section: BaseModel) -> Iterator[Limit]:
 
 
 def _words(params: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={_word(value)}" for name, value in sorted(params.items()))
+    return ", ".join(
+        f"{name}={_word([route['model'] for route in value] if name == 'routes' else value)}"
+        for name, value in sorted(params.items())
+    )
 
 
 def _word(value: Any) -> str:

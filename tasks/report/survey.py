@@ -26,6 +26,7 @@ class Survey:
         self.background = Spread("Background", "RMSE outside the faces, 0–255", rank.max_background_rmse, "most")
         self.change = Spread("Change", "blendshape distance from the source", verify.min_change, "least")
         self.modes: Counter[str] = Counter()
+        self.back_checks: Counter[str] = Counter()
         self.fallen: Counter[str] = Counter()
         self.examples: dict[str, list[Sheet]] = defaultdict(list)
         self.glance: list[Sheet] = []
@@ -42,6 +43,7 @@ class Survey:
                 self.identity.add(fidelity.identity)
                 self.background.add(fidelity.background_rmse)
         self.modes.update(truth.mode for truth in sheet.truths)
+        self.back_checks.update(truth.back_check for truth in sheet.truths if truth.dense)
         if sheet.state in ("rejected", "failed"):
             self.fallen[sheet.end] += 1
             if len(self.examples[sheet.end]) < EXAMPLES:

@@ -20,6 +20,7 @@ class Voice:
         granularity: "fine" or "coarse", as its votes say; empty before the first.
         answers: Valid answers by polarity.
         abstained: Abstentions by kind.
+        repaired: Answers that were asked for twice, because the first could not be read.
         decided: Its valid answers on candidates where the panel had a winner, and `agreed`, how many named it.
         on_target: Its valid answers that named the target's polarity.
     """
@@ -28,6 +29,7 @@ class Voice:
     granularity: str = ""
     answers: Counter[Polarity] = field(default_factory=Counter)
     abstained: Counter[str] = field(default_factory=Counter)
+    repaired: int = 0
     decided: int = 0
     agreed: int = 0
     on_target: int = 0
@@ -53,6 +55,7 @@ class Voice:
     def hear(self, vote: Vote, won: Polarity | None, target: Expression) -> None:
         """Count one vote."""
         self.granularity = vote.granularity
+        self.repaired += vote.repaired
         if vote.polarity is None:
             self.abstained[str(vote.abstained)] += 1
             return

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from schemas.answers import Ballot
+from tasks.engine.calls import Calls
 from tasks.engine.images import Picture
 from tasks.engine.registry import Registry
 
@@ -12,8 +13,16 @@ class Voter(Protocol):
 
     granularity: str
 
-    def vote(self, picture: Picture) -> Ballot:
-        """The answer for one picture; an abstention (never an exception) where no answer can be given."""
+    def vote(self, picture: Picture, call: Calls) -> Ballot:
+        """The answer for one picture; an abstention where no answer can be given.
+
+        Args:
+            picture: All it is shown.
+            call: The door to models outside; local voters leave it shut.
+
+        Raises:
+            ItemFailed: `PROVIDER`, retryable: a model outside could not be reached. A local voter never raises it.
+        """
         ...
 
 
@@ -23,5 +32,6 @@ VOTERS: Registry[Voter] = Registry(
         "fer": "tasks.voters.expert:FerVoter",
         "blendshapes": "tasks.voters.expert:BlendshapeVoter",
         "vlm": "tasks.voters.vlm:VlmVoter",
+        "mllm": "tasks.voters.mllm:MllmVoter",
     },
 )

@@ -16,6 +16,7 @@ from schemas.answers import Ballot
 from schemas.expressions import EXPRESSIONS, POLARITY, Expression, Polarity, parse_expression
 from schemas.outcomes import Abstention
 from tasks.engine import weights
+from tasks.engine.calls import Calls
 from tasks.engine.images import Picture
 from tasks.engine.registry import Adapter
 from tasks.faces import ANALYZERS, Face
@@ -45,7 +46,7 @@ class ExpertVoter(Adapter):
         super().__init__(params)
         self.granularity: str = params.granularity
 
-    def vote(self, picture: Picture) -> Ballot:
+    def vote(self, picture: Picture, call: Calls) -> Ballot:
         """What the largest face shows; `raw` is a JSON object of the seven probabilities.
 
         Abstains where there is no face or its confidence is below `min_confidence`; never raises for a picture.

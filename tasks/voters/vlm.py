@@ -14,6 +14,7 @@ import prompts
 from schemas.answers import CANNOT_TELL, FORMS, Ballot
 from schemas.expressions import Expression, Polarity
 from schemas.outcomes import Abstention
+from tasks.engine.calls import Calls
 from tasks.engine.images import Picture
 from tasks.engine.registry import Adapter
 from tasks.providers.answers import Heard, read_expression, read_polarity
@@ -69,7 +70,7 @@ class VlmVoter(Adapter):
         self._model: Model = load(_place(params))
         self._prompt = f"vote_{params.granularity}"
 
-    def vote(self, picture: Picture) -> Ballot:
+    def vote(self, picture: Picture, call: Calls) -> Ballot:
         """The model's answer, or its abstention, with what it said.
 
         Raises:

@@ -21,27 +21,62 @@ from schemas.answers import Ballot
 from schemas.expressions import EXPRESSIONS, Expression, Polarity, others
 from schemas.outcomes import Abstention, FailureKind
 from schemas.records import Finalist, Key, Opinion, Source
+from schemas.routes import CallSettings
 from schemas.sections import Adapter as Spec
 from tasks.boards import BOARDS
-from tasks.describers import DESCRIBERS
+from tasks.describers import CHECKERS, DESCRIBERS
 from tasks.editors import EDITORS, EditRequest
 from tasks.engine import weights
+from tasks.engine.calls import Calls
 from tasks.engine.errors import ConfigError, ItemFailed, UnreadableImage, WorkspaceError
 from tasks.engine.images import Picture
 from tasks.engine.registry import Adapter, Registry
 from tasks.faces import ANALYZERS, EMBEDDERS, Face
+from tasks.judges import JUDGES
 from tasks.sources import POOLS
 from tasks.voters import VOTERS
-from tasks.voters.ballots import poll
+from tasks.voters.ballots import Poll
+from tests.doors import SHUT, expert, routes
 from tests.photos import file_of, frame, photo, picture
+from tests.providers.loopback import Loopback
 from tests.trees import shared_root
 
-REGISTRIES: tuple[Registry[Any], ...] = (VOTERS, EDITORS, POOLS, DESCRIBERS, ANALYZERS, EMBEDDERS, BOARDS)
+REGISTRIES: tuple[Registry[Any], ...] = (
+    VOTERS,
+    EDITORS,
+    POOLS,
+    DESCRIBERS,
+    CHECKERS,
+    JUDGES,
+    ANALYZERS,
+    EMBEDDERS,
+    BOARDS,
+)
 # What adapters cannot do without and a test can give them: a folder of photos, as their data set lies on a disk.
 NEEDED: dict[tuple[str, str], dict[str, Any]] = {("pool", "folder"): {"root": str(file_of("happy").parent)}}
+# A model outside is a provider on this machine, which knows faces by the embedded experts.
+PROVIDER = Loopback(answer=expert)
+MLLM = ("voter", "describer", "checker", "judge")
+NEEDED |= {(kind, "mllm"): {"name": "Expert", "routes": []} for kind in MLLM}
 NEEDED |= {("pool", kind): {"root": shared_root(kind)} for kind in ("sfew", "dfew", "rafdb")}
 
 Name = tuple[Registry[Any], str]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _provider() -> Iterator[None]:
+    with PROVIDER:
+        for kind in MLLM:
+            NEEDED[kind, "mllm"]["routes"][:] = routes(PROVIDER, "expert")
+        yield
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calls]:
+    """The one door; what was asked through it once is answered from its store."""
+    calls = Calls(tmp_path_factory.mktemp("calls") / "answers.sqlite", CallSettings(backoff_s=0.01), "contract")
+    yield calls
+    calls.close()
 
 
 def every(*registries: Registry[Any]) -> Any:
@@ -135,6 +170,8 @@ def another(registry: Registry[Any], name: str, field: str, info: FieldInfo) -> 
         choices = [choice for choice in get_args(info.annotation) if choice != default]
     elif not choices and isinstance(default, int | float):
         choices = [default + 1, default - 1, default + 0.25, default - 0.25]
+    elif field == "routes":
+        choices = [[default[0] | {"model": "openai/another"}]]
     elif not choices:
         choices = [f"{default}x"]
     for choice in choices:
@@ -215,13 +252,13 @@ def test_absent_weights_are_one_line(
 # -- voters -----------------------------------------------------------------------------------------------------
 
 
-def judged(adapter: Name, shown: Picture, **params: Any) -> Ballot:
+def judged(adapter: Name, shown: Picture, call: Calls, **params: Any) -> Ballot:
     """A ballot, checked in itself, and asked for again under another name of the same pixels."""
     voter = get(adapter, params)
-    ballot = voter.vote(shown)
+    ballot = voter.vote(shown, call)
     assert isinstance(ballot, Ballot)
-    assert ballot == voter.vote(shown)
-    assert ballot == voter.vote(Picture(f"again {shown.digest}", shown.pixels))
+    assert ballot == voter.vote(shown, call)
+    assert ballot == voter.vote(Picture(f"{shown.digest} again", shown.pixels), call)
     kind = {"fine": Expression, "coarse": Polarity}[voter.granularity]
     assert ballot.answer is None or isinstance(ballot.answer, kind)
     assert ballot.abstained is None or isinstance(ballot.abstained, Abstention)
@@ -231,30 +268,30 @@ def judged(adapter: Name, shown: Picture, **params: Any) -> Ballot:
 
 @every(VOTERS)
 @pytest.mark.parametrize("name", ["happy", "hopper", "surprised", "turned_left", "six_people"])
-def test_a_voter_answers_on_faces(adapter: Name, name: str) -> None:
-    assert judged(adapter, photo(name)).answer is not None
+def test_a_voter_answers_on_faces(adapter: Name, name: str, call: Calls) -> None:
+    assert judged(adapter, photo(name), call).answer is not None
 
 
 @every(VOTERS)
-def test_a_voter_abstains_where_nothing_can_be_said(adapter: Name) -> None:
+def test_a_voter_abstains_where_nothing_can_be_said(adapter: Name, call: Calls) -> None:
     for name, shown in odd_pictures().items():
-        ballot = judged(adapter, shown)
+        ballot = judged(adapter, shown, call)
         assert ballot.answer is None, name
         assert ballot.confidence is None, name
 
 
 @every(VOTERS)
-def test_both_granularities_agree_on_a_plain_smile(adapter: Name) -> None:
+def test_both_granularities_agree_on_a_plain_smile(adapter: Name, call: Calls) -> None:
     if "granularity" not in VOTERS.adapter_class(adapter[1]).Params.model_fields:
         pytest.skip("it has one granularity")
-    assert judged(adapter, photo("happy"), granularity="fine").answer is Expression.HAPPY
-    assert judged(adapter, photo("happy"), granularity="coarse").answer is Polarity.POSITIVE
+    assert judged(adapter, photo("happy"), call, granularity="fine").answer is Expression.HAPPY
+    assert judged(adapter, photo("happy"), call, granularity="coarse").answer is Polarity.POSITIVE
 
 
 @every(VOTERS)
 def test_a_voter_can_be_given_a_picture_and_nothing_else(adapter: Name) -> None:
     vote = VOTERS.adapter_class(adapter[1]).vote  # type: ignore[attr-defined]
-    assert list(inspect.signature(vote).parameters) == ["self", "picture"]
+    assert list(inspect.signature(vote).parameters) == ["self", "picture", "call"]
 
 
 def test_a_panel_is_given_the_picture_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,8 +306,10 @@ def test_a_panel_is_given_the_picture_and_nothing_else(monkeypatch: pytest.Monke
 
     monkeypatch.setitem(VOTERS._entries, "spy", Spy)
     shown = flat(1)
-    (vote,) = poll([Spec(name="spy")], shown)
-    assert given == [((shown,), {})]
+    poll = Poll([Spec(name="spy")], {shown.digest: shown}.__getitem__, SHUT)
+    poll.show(shown)
+    ((vote,),) = poll.votes()  # type: ignore[misc]
+    assert given == [((shown, SHUT), {})]
     assert [field.name for field in fields(shown)] == ["digest", "pixels"], "neither target nor source can travel in it"
     assert (vote.voter, vote.polarity) == ("spy", Polarity.NEUTRAL)
 
@@ -371,39 +410,73 @@ def test_a_pool_has_a_reason_for_a_source_that_is_gone(adapter: Name) -> None:
 
 
 @every(DESCRIBERS)
-def test_a_describer_speaks_of_the_picture_it_is_shown(adapter: Name) -> None:
+def test_a_describer_speaks_of_the_picture_it_is_shown(adapter: Name, call: Calls) -> None:
     describer = get(adapter)
-    captions = {name: describer.caption(photo(name)) for name in ("surprised", "happy", "angry")}
+    captions = {name: describer.caption(photo(name), call) for name in ("surprised", "happy", "angry")}
     assert len(set(captions.values())) == 3, "other faces, other words"
     for name, text in captions.items():
-        assert describer.caption(Picture(f"again {name}", photo(name).pixels)) == text
+        assert describer.caption(Picture(f"{photo(name).digest} again", photo(name).pixels), call) == text
         assert text.strip() == text != ""
         assert not [expression for expression in EXPRESSIONS if re.search(rf"\b{expression}\b", text.lower())]
 
 
 @every(DESCRIBERS)
-def test_a_describer_turns_round_with_its_pictures(adapter: Name) -> None:
+def test_a_describer_turns_round_with_its_pictures(adapter: Name, call: Calls) -> None:
     describer = get(adapter)
     for one, other in (("angry", "surprised"), ("happy", "angry"), ("surprised", "happy")):
-        there, back = describer.instruct(photo(one), photo(other)), describer.instruct(photo(other), photo(one))
+        there, back = (
+            describer.instruct(photo(first), photo(second), call) for first, second in ((one, other), (other, one))
+        )
         assert there.strip()
         assert there != back
-        assert there == describer.instruct(photo(one), photo(other))
+        assert there == describer.instruct(photo(one), photo(other), call)
 
 
 @every(DESCRIBERS)
-def test_a_describer_fails_where_there_is_no_face_or_no_difference(adapter: Name) -> None:
+def test_a_describer_fails_where_there_is_no_face_or_no_difference(adapter: Name, call: Calls) -> None:
     describer, face = get(adapter), photo("happy")
     for shown in odd_pictures().values():
         for ask in (
-            lambda shown=shown: describer.caption(shown),
-            lambda shown=shown: describer.instruct(shown, face),
-            lambda shown=shown: describer.instruct(face, shown),
+            lambda shown=shown: describer.caption(shown, call),
+            lambda shown=shown: describer.instruct(shown, face, call),
+            lambda shown=shown: describer.instruct(face, shown, call),
         ):
             with pytest.raises(ItemFailed) as caught:
                 ask()
             assert caught.value.kind is FailureKind.NO_FACE
-    assert describer.instruct(face, face) == ""
+    assert describer.instruct(face, face, call) == ""
+
+
+@every(CHECKERS)
+def test_a_checker_follows_a_text_to_its_picture(adapter: Name, call: Calls) -> None:
+    checker = get(adapter)
+    shown = [photo("angry"), photo("surprised"), photo("happy")]
+    text = DESCRIBERS.get("mllm", needed((DESCRIBERS, "mllm"))).instruct(shown[0], shown[1], call)
+    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 0]):
+        choice = checker.pick(text, [shown[place] for place in order], call)
+        assert choice.place == order.index(1)
+    lost = checker.pick("Do something else.", shown, call)
+    assert (lost.place, lost.abstained) == (None, Abstention.CANNOT_TELL)
+
+
+@every(JUDGES)
+def test_a_judge_is_shown_what_its_score_is_about(adapter: Name, call: Calls) -> None:
+    judge, source, output, truth = get(adapter), photo("angry"), photo("surprised"), photo("happy")
+    before = len(PROVIDER.asked)
+    scores = [
+        judge.quality(output, call),
+        judge.consistency(source, output, "open the jaw", call),
+        judge.alignment(output, truth, call),
+    ]
+    asked = PROVIDER.asked[before:]
+    assert [len(each.pictures) for each in asked] == [1, 2, 2]
+    assert [asked[0].pictures[0], asked[2].pictures[0]] == [asked[1].pictures[1]] * 2, "the output"
+    assert ["open the jaw" in each.text for each in asked] == [False, True, False]
+    for score in scores:
+        assert score.value is not None
+        assert 0 <= score.value <= 10
+        assert score.reason
+        assert score.abstained is None
 
 
 # -- faces ------------------------------------------------------------------------------------------------------

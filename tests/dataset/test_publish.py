@@ -31,6 +31,7 @@ from tasks.dataset.parquet import RowWriter, read_rows
 from tasks.dataset.verify import verify
 from tasks.dataset.write import publish
 from tasks.editors import EDITORS, EditRequest
+from tasks.engine.calls import Calls
 from tasks.engine.errors import ItemFailed
 from tasks.engine.fingerprint import sha256
 from tasks.engine.images import Picture
@@ -350,7 +351,7 @@ class MoodyVoter(Adapter):
 
     granularity = "coarse"
 
-    def vote(self, picture: Picture) -> Ballot:
+    def vote(self, picture: Picture, call: Calls) -> Ballot:
         if mark(picture.pixels) == CRASH:
             raise RuntimeError("no mood")
         if mark(picture.pixels) == ABSTAIN:

@@ -175,13 +175,14 @@ ALTERATIONS = {
     "licence of a rejected row": Alteration("source", put(licence="CC0"), TOP_K),
     "instruction of a rejected row": Alteration("instruction", put(instruction=""), TOP_K),
     "no picture": Alteration("image", put(image=None, image_sha256=""), TOP_K),
+    "back check without a checker": Alteration("back check", put(back_check="passed")),
+    "no such back check": Alteration("column", put(back_check="fine")),
     "no picture but a hash": Alteration("image", put(image=None), TOP_K),
 }
 # What only the hashes guard: no column that is there follows from it. Kept here so that the list is known.
 UNGUARDED = {
     "dense instruction": Alteration("", put(dense_instruction="Smile.")),
     "caption": Alteration("", put(caption="A face.")),
-    "back check": Alteration("", put(back_check="passed")),
     "raw answer": Alteration("", vote(raw="{}")),
     "confidence": Alteration("", vote(confidence=0.1)),
     "review note": Alteration("", lambda row: row["review"].update(note="approved")),

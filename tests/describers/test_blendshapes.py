@@ -16,6 +16,7 @@ from tasks.engine.errors import ItemFailed
 from tasks.engine.images import Picture
 from tasks.faces import ANALYZERS, Face
 from tests import nasty
+from tests.doors import SHUT
 
 DESCRIBER = BlendshapeDescriber(BlendshapeDescriber.Params())
 STUDIO = {"surprise": "0-f1-su-ph", "happy": "0-f15-hao-ph", "anger": "15-f13-anc-ph"}
@@ -47,7 +48,7 @@ def told(source: Face, truth: Face, monkeypatch: pytest.MonkeyPatch) -> str:
     faces = iter([source, truth])
     monkeypatch.setattr(blendshapes, "_face", lambda _: next(faces))
     picture = Picture("unused", np.zeros((1, 1, 3), np.uint8))
-    return DESCRIBER.instruct(picture, picture)
+    return DESCRIBER.instruct(picture, picture, SHUT)
 
 
 def test_it_is_registered_and_its_identity_loads_no_model() -> None:
@@ -56,13 +57,13 @@ def test_it_is_registered_and_its_identity_loads_no_model() -> None:
 
 
 def test_captions_say_what_can_be_seen() -> None:
-    assert "mouth is wide open" in DESCRIBER.caption(studio("surprise"))
-    assert "lip corners are pulled far up" in DESCRIBER.caption(studio("happy"))
-    assert "brows are lowered" in DESCRIBER.caption(studio("anger"))
+    assert "mouth is wide open" in DESCRIBER.caption(studio("surprise"), SHUT)
+    assert "lip corners are pulled far up" in DESCRIBER.caption(studio("happy"), SHUT)
+    assert "brows are lowered" in DESCRIBER.caption(studio("anger"), SHUT)
 
 
 def test_an_instruction_says_what_moves_and_what_stays() -> None:
-    text = DESCRIBER.instruct(studio("anger"), studio("surprise"))
+    text = DESCRIBER.instruct(studio("anger"), studio("surprise"), SHUT)
     assert "Let the jaw drop wide open" in text
     assert re.search(r"[Rr]aise the brows", text)
     assert text.endswith(MUST_STAY)
@@ -76,7 +77,7 @@ def test_swapped_pictures_swap_the_words(one: str, other: str) -> None:
     assert {(m.movement.measure, m.side, -m.steps) for m in there} == {
         (m.movement.measure, m.side, m.steps) for m in back
     }
-    assert DESCRIBER.instruct(studio(one), studio(other)) != DESCRIBER.instruct(studio(other), studio(one))
+    assert DESCRIBER.instruct(studio(one), studio(other), SHUT) != DESCRIBER.instruct(studio(other), studio(one), SHUT)
 
 
 def test_the_same_face_again_is_no_instruction() -> None:
@@ -84,12 +85,12 @@ def test_the_same_face_again_is_no_instruction() -> None:
     again = cv2.imdecode(cv2.imencode(".jpg", picture.pixels, [cv2.IMWRITE_JPEG_QUALITY, 80])[1], cv2.IMREAD_COLOR)
     smaller = cv2.resize(picture.pixels, None, fx=0.8, fy=0.8, interpolation=cv2.INTER_AREA)
     for number, pixels in enumerate((picture.pixels, again, smaller)):
-        assert DESCRIBER.instruct(picture, Picture(f"describer again {number}", pixels)) == ""
+        assert DESCRIBER.instruct(picture, Picture(f"describer again {number}", pixels), SHUT) == ""
 
 
 def test_no_face_fails() -> None:
     blank = Picture("describer blank", np.full((256, 256, 3), 127, np.uint8))
-    for describe in (lambda: DESCRIBER.caption(blank), lambda: DESCRIBER.instruct(studio("happy"), blank)):
+    for describe in (lambda: DESCRIBER.caption(blank, SHUT), lambda: DESCRIBER.instruct(studio("happy"), blank, SHUT)):
         with pytest.raises(ItemFailed) as caught:
             describe()
         assert caught.value.kind is FailureKind.NO_FACE
@@ -130,7 +131,7 @@ def test_a_face_at_rest_says_so(face: Face, monkeypatch: pytest.MonkeyPatch) -> 
     rest = {movement.measure: np.full(2, movement.rest) for movement in MOVEMENTS}
     monkeypatch.setattr(blendshapes, "measure", lambda _: rest)
     assert departures(face) == []
-    assert DESCRIBER.caption(studio("happy")) == AT_REST
+    assert DESCRIBER.caption(studio("happy"), SHUT) == AT_REST
 
 
 def test_no_phrase_names_a_class() -> None:

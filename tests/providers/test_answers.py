@@ -10,12 +10,13 @@ from schemas.expressions import EXPRESSIONS, Expression, Polarity
 from schemas.outcomes import Abstention
 from tasks.providers.answers import (
     Heard,
+    read_caption,
     read_choice,
     read_dense,
     read_expression,
     read_polarity,
+    read_score,
     read_scores,
-    read_text,
 )
 from tasks.providers.words import EXPRESSION_WORDS, POLARITY_WORDS
 
@@ -191,6 +192,14 @@ def test_scores(text: str, wanted: Any) -> None:
     assert (list(heard.values()) if isinstance(heard, dict) else heard) == wanted
 
 
+def test_a_score_has_its_reason() -> None:
+    said = Spoken('{"reason": "an example", "score": 1} {"reason": " one\neye", "score": "6.5/10"}')
+    assert outcome(read_score(said)) == (6.5, "one eye")
+    assert outcome(read_score(Spoken("Score: 6"))) == (6, "")
+    assert outcome(read_score(Spoken('{"reason": "x", "score": 11}'))) is NO
+    assert outcome(read_score(Spoken(None, "content_filter"))) is FILTERED
+
+
 def test_a_cut_score_is_not_the_examples() -> None:
     said = Spoken('Like {"score": 1}. Mine: {"reason": "the', "length")
     assert outcome(read_scores(said, ("score",))) is CUT
@@ -201,7 +210,12 @@ def test_a_cut_score_is_not_the_examples() -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ('{"caption": " The brows\nare raised. "}', "The brows are raised."),
+        ('{"face": true, "caption": " The brows\nare raised. "}', "The brows are raised."),
+        ('{"caption": "The brows are raised."}', "The brows are raised."),
+        ('{"face": false, "caption": ""}', Abstention.NO_FACE),
+        ('{"face": false, "caption": "The brows are raised."}', NO),
+        ('{"face": true, "caption": ""}', NO),
+        ('{"face": "no", "caption": ""}', NO),
         ('{"caption": "..."} {"caption": "The brows are raised."}', "The brows are raised."),
         ('{"caption": "one"} {"caption": "two"}', NO),
         ('{"caption": ""}', NO),
@@ -212,14 +226,18 @@ def test_a_cut_score_is_not_the_examples() -> None:
         ('{"caption": "I can\'t describe real people."}', REFUSED),
     ],
 )
-def test_a_text(text: str, wanted: Any) -> None:
-    assert outcome(read_text(Spoken(text), "caption", 40)) == wanted
+def test_a_caption(text: str, wanted: Any) -> None:
+    assert outcome(read_caption(Spoken(text), 40)) == wanted
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
+        ('{"faces": true, "differs": true, "instruction": "Open the jaw."}', "Open the jaw."),
         ('{"differs": true, "instruction": "Open the jaw."}', "Open the jaw."),
+        ('{"faces": false, "differs": true, "instruction": ""}', Abstention.NO_FACE),
+        ('{"faces": false, "differs": false, "instruction": ""}', Abstention.NO_FACE),
+        ('{"faces": false, "differs": true, "instruction": "Open the jaw."}', NO),
         ('{"instruction": "Open the jaw."}', "Open the jaw."),
         ('{"differs": false, "instruction": ""}', ""),
         ('{"differs": false, "instruction": null}', ""),

@@ -23,6 +23,7 @@ from tasks.providers.in_process import Model, Place, digest_of, load
 from tasks.voters import VOTERS
 from tests import fakes
 from tests.commands import environment, run
+from tests.doors import SHUT
 from tests.photos import picture
 from tests.torch import tiny
 
@@ -90,7 +91,7 @@ def params(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 def vote(folder: Path, shown: Picture, **more: Any) -> Ballot:
-    return VOTERS.get("vlm", params(folder, **more)).vote(shown)
+    return VOTERS.get("vlm", params(folder, **more)).vote(shown, SHUT)
 
 
 def test_it_says_what_it_was_taught(taught: Path) -> None:
@@ -232,7 +233,7 @@ def test_an_id_of_the_hub_is_read_from_its_cache_alone(taught: Path, tmp_path: P
         "try: VOTERS.get('vlm', told | {'model': 'somebody/other'})\n"
         "except ConfigError as error: print(error)\n"
         "voter = VOTERS.get('vlm', told | {'model': 'somebody/tiny'})\n"
-        "print(voter.vote(Picture('', np.full((56, 56, 3), 230, np.uint8))).answer)"
+        "print(voter.vote(Picture('', np.full((56, 56, 3), 230, np.uint8)), None).answer)"
     )
     env = environment(tmp_path, HF_HOME=str(tmp_path / "hub"), HTTPS_PROXY="http://127.0.0.1:9")
     told = run([sys.executable, "-c", code, COMMIT], env, tmp_path)

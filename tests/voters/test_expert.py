@@ -13,13 +13,14 @@ from schemas.outcomes import Abstention
 from tasks.engine.errors import ConfigError
 from tasks.voters import VOTERS
 from tasks.voters.action_units import SCORES, probabilities
+from tests.doors import SHUT
 from tests.photos import photo
 
 NAMES = ["fer", "blendshapes"]
 
 
 def vote(voter: str, name: str, **params: Any) -> Ballot:
-    return VOTERS.get(voter, params).vote(photo(name))
+    return VOTERS.get(voter, params).vote(photo(name), SHUT)
 
 
 @pytest.mark.parametrize("voter", NAMES)

@@ -27,6 +27,7 @@ from tasks.dataset.verify import verify
 from tasks.dataset.withdrawn import clean, look, withdrawn_in
 from tasks.engine.calls import Calls, CallSettings, Reply, Request
 from tasks.engine.errors import ConfigError, WorkspaceError
+from tasks.engine.images import Picture
 from tasks.engine.store import Store
 from tasks.engine.tombstones import FILE, read_withdrawals
 from tasks.leakage.eye import Eye
@@ -62,8 +63,9 @@ def telling(name: str) -> Any:
     """A describer's method whose text says which picture it is about."""
     plain = getattr(fakes.FakeDescriber, name)
 
-    def told(self: Any, *pictures: Any) -> str:
-        return f"{plain(self, *pictures)}, told of {pictures[-1].digest[:16]}"
+    def told(self: Any, *given: Any) -> str:
+        pictures = [one for one in given if isinstance(one, Picture)]
+        return f"{plain(self, *given)}, told of {pictures[-1].digest[:16]}"
 
     return told
 

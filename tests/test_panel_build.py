@@ -1,0 +1,148 @@
+"""A whole build with models outside, over real HTTP on sample photos: votes, captions, dense instructions, checks."""
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.config import BuildConfig
+from tasks import pipeline
+from tasks.dataset.verify import verify
+from tasks.engine.store import Store
+from tasks.pipeline import Run
+from tasks.results import Result, finish
+from tests.builds import LABEL_PANEL, built
+from tests.dataset.test_publish import rows_of
+from tests.doors import expert, routes
+from tests.fakes import tree
+from tests.providers.loopback import TRANSIENT, Asked, Loopback
+
+MODELS = ("Ada", "Bo", "Cy", "Di", "Shy")
+FAULTS = tuple(fault for fault in TRANSIENT if fault not in ("hang", "drip"))
+
+
+def answer(asked: Asked) -> str:
+    """As the embedded experts see it; Shy declines one picture in three, and Di now and then talks too much."""
+    luck = zlib.crc32(asked.model.encode() + b"".join(asked.pictures))
+    if asked.model == "Shy" and luck % 3 == 0:
+        return "I'm sorry, I can't judge the expressions of real people."
+    if asked.model == "Di" and luck % 4 == 0 and "cannot be read" not in asked.text:
+        return "What a lovely picture!"
+    if asked.model == "reader" and luck % 2 and "raise" not in asked.text:
+        return json.dumps({"reason": "", "choice": "cannot tell"})
+    return expert(asked)
+
+
+def config(provider: Loopback, **calls: Any) -> BuildConfig:
+    def mllm(name: str, **params: Any) -> dict[str, Any]:
+        family = params.pop("family", "loopback")
+        ways = routes(provider, name, family=family, limit={"concurrency": 32}, price=PRICE)
+        return {"name": "mllm", "params": {"name": name, "side": 512, "routes": ways} | params}
+
+    panel = [mllm(name, granularity="fine" if name == "Bo" else "coarse") for name in MODELS]
+    return BuildConfig.model_validate(
+        {
+            "name": "outside",
+            "limit": 8,
+            "shard_size": 2,
+            "acknowledge_external_api": False,
+            "calls": {"backoff_s": 0.01, "attempts": 8} | calls,
+            "screen": {"measure": {"label_panel": LABEL_PANEL}},
+            "verify": {"measure": {"panel": panel}},
+            "caption": {"measure": {"describer": mllm("writer")}},
+            "instruct": {"measure": {"describer": mllm("writer"), "checker": mllm("reader", family="other")}},
+        }
+    )
+
+
+PRICE = {"input_per_mtok": 1.0, "output_per_mtok": 10.0, "as_of": "2026-11-29"}
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A finished build, and how often the provider was asked and answered for it."""
+
+    folder: Path
+    provider: Loopback
+    run: Run
+    result: Result
+    met: Counter[str]
+
+
+def build(folder: Path, settings: BuildConfig) -> tuple[Run, Result]:
+    pipeline._worker.cache_clear()
+    with Store(folder).lock():
+        run, done = built(folder, settings)
+        return run, finish(run, done)
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
+    folder = tmp_path_factory.mktemp("outside") / "workspace"
+    with Loopback(answer=answer, share=0.15, faults=FAULTS) as provider:
+        run, result = build(folder, config(provider))
+        met = Counter(provider.met)
+    # From here on nobody answers at that address.
+    yield Outside(folder, provider, run, result, met)
+    run.executor.context.call.close()
+
+
+def test_every_vote_is_there_with_its_words(outside: Outside) -> None:
+    rows = rows_of(outside.result.dataset, "data") + rows_of(outside.result.dataset, "rejected")
+    voted = [row["votes"] for row in rows if row["votes"]]
+    assert len(voted) >= 20
+    for votes in voted:
+        assert [vote["voter"] for vote in votes] == list(MODELS)
+        assert [vote["granularity"] for vote in votes] == ["coarse", "fine", "coarse", "coarse", "coarse"]
+        for vote in votes:
+            assert vote["model"] == vote["voter"]
+            assert vote["raw"]
+            assert (vote["polarity"] is None) == (vote["abstained"] is not None)
+            assert vote["abstained"] in (None, "refused" if vote["voter"] == "Shy" else "cannot_tell")
+    assert any(votes[4]["abstained"] == "refused" for votes in voted)
+    assert Counter(vote["voter"] for votes in voted for vote in votes if vote["repaired"]).keys() == {"Di"}
+
+
+def test_the_data_set_verifies_and_counts_its_checks(outside: Outside) -> None:
+    assert verify(outside.result.dataset) == []
+    rows = rows_of(outside.result.dataset, "data")
+    manifest = json.loads((outside.result.dataset / "manifest.json").read_text())
+    counts = Counter(row["back_check"] for row in rows)
+    assert manifest["back_checks"] == dict(counts)
+    assert "not_checked" not in counts
+    assert counts["passed"]
+    assert [role["adapter"] for role in manifest["roles"]] == ["warp", *MODELS, "writer", "auto", "writer", "reader"]
+    assert manifest["roles"][-1]["family"] == "other"
+    text = json.dumps(manifest)
+    assert "127.0.0.1" not in text
+    assert "per_mtok" not in text
+    card = (outside.result.dataset / "README.md").read_text()
+    assert f"passed {counts['passed']}" in card
+    assert "| checker |" in card
+
+
+def test_the_ledger_is_the_providers_own_count(outside: Outside) -> None:
+    totals = outside.run.executor.context.call.totals()
+    assert sum(total.calls for total in totals) == outside.met.total()
+    assert sum(total.failed for total in totals) == outside.met.total() - outside.met["ok"]
+    assert {total.role for total in totals} == {"voter", "writer", "checker"}
+    assert sum(total.unknown for total in totals) == 0
+    assert all(total.cost > 0 for total in totals)
+
+
+def test_the_report_shows_the_panel(outside: Outside) -> None:
+    text = outside.result.report.read_text()
+    for word in (*MODELS, "abstains: refused", "another model found the ground truth", "routes=openai/Ada"):
+        assert word in text, word
+
+
+def test_it_replays_without_a_network_to_the_same_bytes(outside: Outside, tmp_path: Path) -> None:
+    outside.run.executor.context.call.close()
+    (tmp_path / "answers.sqlite").write_bytes((outside.folder / "answers.sqlite").read_bytes())
+    _, result = build(tmp_path, config(outside.provider, replay_only=True))
+    assert tree(result.dataset) == tree(outside.result.dataset)
