@@ -192,8 +192,8 @@ class PaidVoter(FakeVoter):
 
 @pytest.fixture
 def paid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Registers "paid", which writes into the ledger of the run at work."""
-    VOTERS.add("paid", PaidVoter)
+    """Registers "far-paid", which writes into the ledger of the run at work."""
+    VOTERS.add("far-paid", PaidVoter)
     monkeypatch.setattr(PaidVoter, "cents", 1.0)
 
     def open_calls(*args: Any) -> Calls:
@@ -205,7 +205,7 @@ def paid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "Calls", open_calls)
 
 
-PANEL = ("verify.measure.panel=[fake, fake-coarse, paid]", "acknowledge_external_api=true", "pilot.slack=1")
+PANEL = ("verify.measure.panel=[fake, fake-coarse, far-paid]", "acknowledge_external_api=true", "pilot.slack=1")
 
 
 @pytest.mark.usefixtures("paid")
@@ -223,7 +223,7 @@ def test_cost_beyond_the_band_stops_and_is_then_forecast(tmp_path: Path, monkeyp
     assert again.dollars_per_source.basis == "measured"
     assert again.dollars_per_source.value == pytest.approx(cost.measured)
     assert again.spent == pytest.approx(votes * 0.05)
-    assert next(ask for ask in again.asks if ask.adapter == "paid").price.value == pytest.approx(0.05)
+    assert next(ask for ask in again.asks if ask.adapter == "far-paid").price.value == pytest.approx(0.05)
     built = build(tmp_path, settings)
     total = _calls[-1].spent()[0].dollars
     assert again.dollars.value == pytest.approx(total - votes * 0.05, rel=0.4)

@@ -92,10 +92,10 @@ class OutsideVoter(FakeVoter):
 
 def test_a_dry_run_asks_no_label_panel_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = fakes.install()
-    VOTERS.add("outside", OutsideVoter)
+    VOTERS.add("far-outside", OutsideVoter)
     monkeypatch.setattr(pipeline, "Calls", lambda *args: _calls.append(Calls(*args)) or _calls[-1])
     sets = (
-        "screen.measure.label_panel=[outside]",
+        "screen.measure.label_panel=[far-outside]",
         "screen.measure.check_labels=false",
         "acknowledge_external_api=true",
     )

@@ -183,23 +183,23 @@ class PeopleBoard(AutoBoard):
 
 
 OUTSIDE = (
-    "generate.measure.editor={name: priced, params: {price: 0.04}}",
-    "verify.measure.panel=[fake, {name: priced, params: {price: 0.001}}]",
+    "generate.measure.editor={name: far-priced, params: {price: 0.04}}",
+    "verify.measure.panel=[fake, {name: far-priced, params: {price: 0.001}}]",
     "acknowledge_external_api=true",
 )
 
 
 @pytest.fixture
 def outside() -> None:
-    VOTERS.add("priced", PricedVoter)
-    EDITORS.add("priced", PricedEditor)
-    BOARDS.add("people", PeopleBoard)
+    VOTERS.add("far-priced", PricedVoter)
+    EDITORS.add("far-priced", PricedEditor)
+    BOARDS.add("far-board", PeopleBoard)
 
 
 @pytest.mark.usefixtures("outside")
 def test_declared_prices_and_times_add_up(tmp_path: Path) -> None:
     said = foretell(tmp_path, *OUTSIDE)
-    asks = {ask.role: ask for ask in said.asks if ask.adapter == "priced"}
+    asks = {ask.role: ask for ask in said.asks if ask.adapter == "far-priced"}
     assert asks["edit"].answers == stage(said, "generate").owed == 28 * EDITS
     assert asks["vote"].answers == stage(said, "verify").owed
     assert asks["edit"].model == "m-1"
@@ -224,6 +224,8 @@ def test_an_unknown_price_is_null_and_never_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("outside")
 def test_peoples_time(tmp_path: Path) -> None:
-    said = foretell(tmp_path, "review.measure.board=people", "forecast.annotators=2", "forecast.annotator_seconds=90")
+    said = foretell(
+        tmp_path, "review.measure.board=far-board", "forecast.annotators=2", "forecast.annotator_seconds=90"
+    )
     assert said.annotator_hours.value == pytest.approx(28 * 2 * 90 / 3600)
     assert said.annotator_hours.basis == "assumed"
