@@ -71,8 +71,11 @@ def validate(values: Any) -> BuildConfig:
         raise ConfigError(f"{where}: {first['msg']}", f"it is {first['input']!r}"[:120]) from None
 
 
-class _NoDoubles(yaml.SafeLoader):
-    """YAML in which a key that stands twice is a mistake, where PyYAML lets the later one win in silence."""
+class _Strict(yaml.SafeLoader):
+    """YAML in which a key that stands twice is a mistake, where PyYAML lets the later one win in silence.
+
+    And a key is a word: PyYAML would read `on` as True.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set[str]()
@@ -80,13 +83,15 @@ class _NoDoubles(yaml.SafeLoader):
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"'{key.value}' stands twice", key.start_mark)
             seen.add(key.value)
+            if key.tag == "tag:yaml.org,2002:bool":
+                key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file, or a ConfigError with the line."""
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), _NoDoubles)
+        value = yaml.load(path.read_text(encoding="utf-8"), _Strict)
     except OSError as error:
         raise ConfigError(f"cannot read the config {path}: {error.strerror}", "check --config") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: bad bytes, a 13th month
@@ -115,7 +120,7 @@ def assign(values: dict[str, Any], option: str) -> None:
     if not equals or not path:
         raise ConfigError(f"--set {option}: no '='", "write --set rank.cut.top_k=3")
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _Strict)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"--set {option}: the value is not YAML", "quote it") from None
     node: Any = values

@@ -8,10 +8,11 @@ from typing import Any
 import click
 import pytest
 import typer
-import yaml
+from pydantic import TypeAdapter
 
 from flows.cli import app
-from flows.options import load_config
+from flows.options import load_config, read_yaml
+from schemas.routes import Route
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -52,6 +53,10 @@ def test_the_command_exists(page: str, line: str) -> None:
 
 @pytest.mark.parametrize(("page", "text"), CONFIGS, ids=[f"{page}: {text[:40]}" for page, text in CONFIGS])
 def test_the_config_is_one(page: str, text: str, tmp_path: Path) -> None:
-    assert yaml.safe_load(text), page
     (tmp_path / "config.yaml").write_text(text)
-    load_config(None, tmp_path / "config.yaml")
+    values = read_yaml(tmp_path / "config.yaml")
+    assert values, page
+    if values.keys() == {"routes"}:  # what an adapter that asks outside is given
+        TypeAdapter(list[Route]).validate_python(values["routes"])
+    else:
+        load_config(None, tmp_path / "config.yaml")

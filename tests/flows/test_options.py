@@ -1,6 +1,7 @@
 """A config from preset, file and `--set`: who wins, and every mistake in one line that says where and what is known."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,16 @@ def test_a_top_up_may_call_the_same_editor_by_another_name() -> None:
     entry = "{target: sad, editor: {name: warp, params: {intensity: 2}}, called: strong}"
     measure = load_config("demo", None, [f"generate.measure.top_up=[{entry}, {{target: fear}}]"]).generate.measure
     assert {name: editor.params for name, editor in measure.editors.items()} == {"warp": {}, "strong": {"intensity": 2}}
+
+
+def test_a_key_is_a_word(tmp_path: Path) -> None:
+    route = "{model: openai/m, price: {input_per_mtok: 1, output_per_mtok: 2, on: 2026-11-29}, extra_body: {think: no}}"
+    (tmp_path / "a.yaml").write_text(f"verify: {{measure: {{panel: [{{name: x, params: {{routes: [{route}]}}}}]}}}}")
+    by_file = load_config(None, tmp_path / "a.yaml").verify.measure.panel[0]
+    option = f"verify.measure.panel.0={{name: x, params: {{routes: [{route}]}}}}"
+    assert by_file == load_config(None, None, [option]).verify.measure.panel[0]
+    (route_,) = by_file.params["routes"]
+    assert (route_["price"]["on"], route_["extra_body"]["think"]) == (date(2026, 11, 29), False)
 
 
 def test_infinity_is_refused() -> None:
