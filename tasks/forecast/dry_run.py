@@ -13,7 +13,7 @@ from tasks.engine.shards import Shard
 from tasks.engine.stage import Failed, Kept, Rejected
 from tasks.forecast.asks import asks
 from tasks.pipeline import Run
-from tasks.screen import label_of
+from tasks.voters.labels import label_of
 
 
 @dataclass
