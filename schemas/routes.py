@@ -15,7 +15,8 @@ class Price(Section):
     input_per_mtok: float = Field(ge=0, description="Dollars per million tokens in.")
     output_per_mtok: float = Field(ge=0, description="Dollars per million tokens out, thoughts included.")
     per_image: float | None = Field(default=None, ge=0, description="Dollars per picture, beside its tokens.")
-    on: date = Field(description="Day this price was read off the provider's page.")
+    # Not `on`: to YAML that is a truth value.
+    as_of: date = Field(description="Day this price was read off the provider's page.")
 
     def cost(self, tokens_in: int, tokens_out: int, images: int) -> float:
         """Dollars of one call."""

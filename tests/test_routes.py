@@ -23,7 +23,7 @@ OTHER: dict[str, Any] = {
     "pictures": "png",
     "timeout_s": 1.0,
     "limit": {"concurrency": 1},
-    "price": {"input_per_mtok": 1, "output_per_mtok": 2, "on": "2026-11-01"},
+    "price": {"input_per_mtok": 1, "output_per_mtok": 2, "as_of": "2026-11-01"},
     "retires": "2026-12-01",
     "family": "m",
 }

@@ -194,7 +194,7 @@ class _Sender:
         cost, price_date = usage.get("cost"), "reported"
         if route.price:
             cost = None if None in (tokens_in, tokens_out) else route.price.cost(tokens_in, tokens_out, images)
-            price_date = route.price.on.isoformat()
+            price_date = route.price.as_of.isoformat()
         return Reply(
             raw=json.dumps(raw, ensure_ascii=False, sort_keys=True),
             tokens_in=tokens_in,

@@ -48,7 +48,7 @@ def question(number: int = 0, side: int = 16, **changes: Any) -> Question:
 def route(url: str, **changes: Any) -> Route:
     """A route to a loopback provider, $1 per million tokens in and $10 out."""
     values = {"model": "openai/m-1", "provider": "loopback", "api_base": url, "key_env": KEY_ENV}
-    price = {"input_per_mtok": 1.0, "output_per_mtok": 10.0, "on": "2026-11-01"}
+    price = {"input_per_mtok": 1.0, "output_per_mtok": 10.0, "as_of": "2026-11-01"}
     limit = {"concurrency": 1024}
     return Route.model_validate(values | {"price": price, "limit": limit, "timeout_s": 60} | changes)
 
