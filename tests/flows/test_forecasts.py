@@ -85,9 +85,9 @@ class OutsideVoter(FakeVoter):
 
     sends_pictures_outside = True
 
-    def vote(self, picture: Picture) -> Ballot:
-        _calls[-1].ask(Request("vote", "service", "m", images=(picture.digest,)), lambda: Reply(raw="said"))
-        return super().vote(picture)
+    def vote(self, picture: Picture, call: Calls) -> Ballot:
+        call.ask(Request("vote", "service", "m", images=(picture.digest,)), lambda: Reply(raw="said"))
+        return super().vote(picture, call)
 
 
 def test_a_dry_run_asks_no_label_panel_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
