@@ -184,10 +184,10 @@ class PaidVoter(FakeVoter):
         declared: float | None = params.declared
         return declared
 
-    def vote(self, picture: Picture) -> Ballot:
+    def vote(self, picture: Picture, call: Calls) -> Ballot:
         request = Request("vote", "service", self.params.model, images=(picture.digest,))  # type: ignore[attr-defined]
-        _calls[-1].ask(request, lambda: Reply(raw="said", cost=self.cents / 100))
-        return super().vote(picture)
+        call.ask(request, lambda: Reply(raw="said", cost=self.cents / 100))
+        return super().vote(picture, call)
 
 
 @pytest.fixture
