@@ -111,8 +111,8 @@ def _stages_table(said: Forecast) -> Table:
 
 def _asks_table(said: Forecast) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("role", "asked"):
-        table.add_column(name, no_wrap=True)
+    table.add_column("role", no_wrap=True)
+    table.add_column("asked", overflow="fold")
     for name in ("answers", "due", "dollars each", "dollars due"):
         table.add_column(name, justify="right", no_wrap=True)
     for ask in said.asks:
@@ -132,7 +132,8 @@ def _totals(said: Forecast) -> list[tuple[str, str]]:
         dollars = f"unknown: no price for {', '.join(said.unpriced)}; the rest comes to {said.known_dollars:,.2f}"
     else:
         dollars = f"{_number(said.dollars, '{:,.2f}')} to be spent"
-    hours = "unknown: a stage was never measured here, and an adapter of it does not say"
+    silent = ", ".join(stage.stage for stage in said.stages if stage.due and stage.hours is None)
+    hours = f"unknown: {silent} was never measured here, and an adapter of it does not say how long it takes"
     if said.hours is not None and said.wall_hours is not None:
         parts = " + ".join(f"{value:.2g} {name}" for name, value in said.hours.items())
         hours = f"{parts}; {said.wall_hours:.2g} on all workers at once"
