@@ -34,8 +34,9 @@ class Screened:
 
 
 def outside_labellers(run: Run) -> list[str]:
-    """Voters of the label panel that send pictures to an outside service."""
-    return [ask.name for ask in asks(run.config) if ask.role == "label" and ask.adapter.sends_outside(ask.params)]
+    """Voters of the label panel that are asked by calls, wherever they answer: a dry run makes none."""
+    labellers = [ask for ask in asks(run.config) if ask.role == "label"]
+    return [ask.name for ask in labellers if ask.adapter.remote or ask.adapter.sends_outside(ask.params)]
 
 
 def needing_labels(run: Run) -> set[Key]:

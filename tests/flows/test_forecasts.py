@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from typer.testing import CliRunner
@@ -18,8 +18,10 @@ from tasks.voters import VOTERS
 from tests import fakes
 from tests.commands import fedbench
 from tests.commands import run as command
+from tests.doors import routes
 from tests.fakes import FakeVoter
 from tests.flows.conftest import Finished
+from tests.providers.loopback import Loopback
 
 
 def run(*words: str | Path) -> Any:
@@ -78,6 +80,7 @@ def test_a_dry_run_screens_and_forecasts(tmp_path: Path) -> None:
 
 
 _calls: list[Calls] = []
+UNCHECKED: Final = ("screen.measure.check_labels=false",)
 
 
 class OutsideVoter(FakeVoter):
@@ -94,11 +97,7 @@ def test_a_dry_run_asks_no_label_panel_outside(tmp_path: Path, monkeypatch: pyte
     world = fakes.install()
     VOTERS.add("far-outside", OutsideVoter)
     monkeypatch.setattr(pipeline, "Calls", lambda *args: _calls.append(Calls(*args)) or _calls[-1])
-    sets = (
-        "screen.measure.label_panel=[far-outside]",
-        "screen.measure.check_labels=false",
-        "acknowledge_external_api=true",
-    )
+    sets = ("screen.measure.label_panel=[far-outside]", *UNCHECKED, "acknowledge_external_api=true")
     settings = written(tmp_path, *sets)
     result = run("build", "--config", settings, "-w", tmp_path / "w", "--dry-run", "--json")
     assert result.exit_code == 0, result.output
@@ -118,6 +117,18 @@ def test_a_dry_run_asks_no_label_panel_outside(tmp_path: Path, monkeypatch: pyte
     rows = json.loads(run("build", "--config", settings, "-w", tmp_path / "w", "--dry-run", "--json").stdout)
     assert sum(row["unasked"] for row in rows["screening"]) == 0, "what was answered once is known"
     assert _calls[-1].totals()[0].calls == sent > 0
+
+
+def test_a_dry_run_asks_no_server_on_this_machine_either(tmp_path: Path) -> None:
+    fakes.install()
+    with Loopback() as provider:
+        voter = {"name": "mllm", "params": {"name": "Here", "routes": routes(provider), "granularity": "fine"}}
+        settings = written(tmp_path, f"screen.measure.label_panel={json.dumps([voter])}", *UNCHECKED)
+        result = run("build", "--config", settings, "-w", tmp_path / "w", "--dry-run", "--json")
+    assert result.exit_code == 0, result.output
+    assert "Here" in result.stderr
+    assert provider.asked == []
+    assert sum(row["unasked"] for row in json.loads(result.stdout)["screening"]) == 4, "every fifth has no label"
 
 
 def test_a_stopped_pilot_is_a_table_and_exit_code_4(copied: Path, clean: dict[str, str], tmp_path: Path) -> None:
