@@ -137,7 +137,7 @@ def test_the_ledger_is_the_providers_own_count(outside: Outside) -> None:
 
 def test_the_report_shows_the_panel(outside: Outside) -> None:
     text = outside.result.report.read_text()
-    for word in (*MODELS, "abstains: refused", "another model found the ground truth", "routes=openai/Ada"):
+    for word in (*MODELS, "abstains: refused", "Another model had to find the ground truth", "routes=openai/Ada"):
         assert word in text, word
 
 
