@@ -1,4 +1,4 @@
-"""What may leave this machine: faces of restricted pools go to an outside service only if the user says so."""
+"""The adapters a build uses: whether each can work, and which send faces of restricted pools to an outside service."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -28,7 +28,6 @@ BY_FIELD: Final[dict[str, Registry[Any]]] = {
     "board": BOARDS,
     "checker": CHECKERS,
 }
-BY_KIND: Final[dict[str, Registry[Any]]] = {registry.kind: registry for registry in BY_FIELD.values()}
 
 
 def adapters_in(params: BaseModel) -> Iterator[tuple[str, Adapter]]:
@@ -40,6 +39,17 @@ def adapters_in(params: BaseModel) -> Iterator[tuple[str, Adapter]]:
                 yield field, one
             elif isinstance(one, BaseModel):
                 yield from adapters_in(one)
+
+
+def check_adapters(stages: Iterable[Stage[Any, Any]]) -> None:
+    """Refuse, before anything is spent, what no adapter could be made of.
+
+    Raises:
+        ConfigError: What the adapter's own check says.
+    """
+    for stage in stages:
+        for field, spec in adapters_in(stage.measure_params):
+            BY_FIELD[field].check(spec.name, spec.params)
 
 
 def check_outside(config: BuildConfig, stages: Iterable[Stage[Any, Any]]) -> None:

@@ -36,7 +36,7 @@ from tasks.leakage.compare import Guard
 from tasks.leakage.eye import Eye
 from tasks.leakage.places import note_screening
 from tasks.leakage.sides import Excluded, excluded
-from tasks.outside import check_outside
+from tasks.outside import check_adapters, check_outside
 from tasks.providers.routes import check_routes
 from tasks.publish import Core, Publish, core_of
 from tasks.rank import Rank
@@ -44,7 +44,6 @@ from tasks.review import Review
 from tasks.screen import Screen
 from tasks.sources import POOLS, SourcePool
 from tasks.verify import Verify
-from tasks.voters import VOTERS
 
 # Runs of stages without a barrier. The first ends in one over all sources; `publish` is one over all triplets.
 SCREENING: Final = ("screen",)
@@ -147,8 +146,7 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     if extend and not config.calls.replay_only:
         check_routes(list(routes_in(config.model_dump(mode="json"))))
     if extend:
-        for voter in (*config.screen.measure.label_panel, *config.verify.measure.panel):
-            VOTERS.check(voter.name, voter.params)
+        check_adapters(executor.stages.values())
     kept_out = excluded(config, executor.store)
     core = core_of(workspace, config)
     # Workers decide neither what is screened nor what is published, so theirs need no guard and no core.

@@ -135,3 +135,19 @@ def test_every_adapter_of_a_config_is_looked_up() -> None:
         if "Adapter" in str(field.annotation)
     }
     assert fields == BY_FIELD.keys()
+
+
+class BrokenEditor(fakes.FakeEditor):
+    @classmethod
+    def check(cls, params: Any) -> None:  # noqa: ARG003 - for every choice
+        raise ConfigError("its model is not on this machine", "fetch it")
+
+
+def test_an_adapter_of_any_kind_that_cannot_work_stops_a_build_before_it_begins(
+    world: fakes.World, tmp_path: Path
+) -> None:
+    EDITORS.add("fake-broken", BrokenEditor)
+    with pytest.raises(ConfigError, match="its model is not on this machine"):
+        open_run(tmp_path, config("generate.measure.editor=fake-broken"))
+    assert not world.asked
+    assert not list(tmp_path.rglob("*.parquet"))

@@ -13,7 +13,7 @@ from tasks.editors import EDITORS
 from tasks.engine.ledger import Spent
 from tasks.engine.registry import Adapter, Registry
 from tasks.engine.stage import Stage
-from tasks.outside import BY_KIND
+from tasks.outside import BY_FIELD, adapters_in
 from tasks.voters import VOTERS
 
 _UNKNOWN: Final = Number(value=None, basis="unknown")
@@ -64,20 +64,21 @@ def price(ask: Ask, spent: Iterable[Spent]) -> Number:
     return Number(value=declared, basis="assumed") if declared is not None else _UNKNOWN
 
 
-def adapters_of(stage: Stage[Any, Any]) -> list[type[Adapter]]:
-    """The classes of everything a stage measures with."""
-    used = [one for one in stage.identities() if isinstance(one, dict) and one.get("kind") in BY_KIND]
-    return [BY_KIND[one["kind"]].adapter_class(one["name"]) for one in used]
+def adapters_of(stage: Stage[Any, Any]) -> list[tuple[type[Adapter], Any]]:
+    """The classes of everything a stage measures with, each with its parameters."""
+    used = [(BY_FIELD[field], spec) for field, spec in adapters_in(stage.measure_params)]
+    return [(registry.adapter_class(spec.name), registry.parse(spec.name, spec.params)) for registry, spec in used]
 
 
 def declared_seconds(stage: Stage[Any, Any]) -> Number:
     """What a row of a stage takes by its adapters' word; unknown if one of them does not say."""
-    seconds = [adapter.seconds for adapter in adapters_of(stage)]
+    seconds = [adapter.seconds for adapter, _ in adapters_of(stage)]
     known = [one for one in seconds if one is not None]
     return Number(value=sum(known), basis="assumed") if len(known) == len(seconds) else _UNKNOWN
 
 
 def device(stage: Stage[Any, Any]) -> str:
     """Where a stage computes: on a GPU if one of its adapters does, outside if one asks a service, else on the CPU."""
-    devices = {"outside" if adapter.sends_pictures_outside else adapter.device for adapter in adapters_of(stage)}
+    used = adapters_of(stage)
+    devices = {"outside" if adapter.sends_outside(params) else adapter.device for adapter, params in used}
     return next((one for one in ("gpu", "outside") if one in devices), "cpu")
