@@ -89,6 +89,11 @@ class Store:
             except FileNotFoundError:
                 return None
 
+    def remove(self, name: str) -> None:
+        """Delete a file; one that is not there is no mistake."""
+        with disk(self.path(name)):
+            self.path(name).unlink(missing_ok=True)
+
     def read(self, name: str) -> bytes | None:
         """A file's bytes, or None where there is none."""
         with disk(self.path(name)):

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from schemas.records import Key, Source
 from tasks.engine.errors import WorkspaceError
-from tasks.engine.store import Store, disk
+from tasks.engine.store import Store
 from tasks.engine.tombstones import Withdrawn
 
 STAGES, LEAKAGE = "stages/*/*", "leakage/*"
@@ -119,12 +119,12 @@ def remove_rows(store: Store, withdrawn: Withdrawn, parts: Collection[Path]) -> 
         for commit in sorted(path.parent.glob("*.json")):
             if commit.name.startswith("decided-"):
                 if path.name.encode() in commit.read_bytes():
-                    _unlink(commit)
+                    store.remove(str(commit.relative_to(store.root)))
             else:
                 _rename_in(store, commit, path.name, name)
         for note in sorted(store.root.glob("runs/*/screened.json")):
             _rename_in(store, note, path.name, name)
-        _unlink(path)
+        store.remove(str(path.relative_to(store.root)))
 
 
 def _rename_in(store: Store, path: Path, old: str, new: str) -> None:
@@ -132,11 +132,6 @@ def _rename_in(store: Store, path: Path, old: str, new: str) -> None:
     data = store.read(str(path.relative_to(store.root))) or b""
     if old.encode() in data:
         store.write(str(path.relative_to(store.root)), data.replace(old.encode(), new.encode()))
-
-
-def _unlink(path: Path) -> None:
-    with disk(path):
-        path.unlink(missing_ok=True)
 
 
 def planned(store: Store) -> Iterator[tuple[str, Source]]:

@@ -32,12 +32,12 @@ def remove_pictures(store: Store, gone: Collection[str], used: Collection[str]) 
     named = set(used)
     for path, edit, source in edit_notes(store):
         if source in gone or edit in gone or not edit:
-            _unlink(path)
+            store.remove(str(path.relative_to(store.root)))
         else:
             named.add(edit)
     for path in sorted(store.root.glob("images/*/*.png")):
         if path.stem not in named:
-            _unlink(path)
+            store.remove(str(path.relative_to(store.root)))
 
 
 def forget_answers(store: Store, gone: Collection[str]) -> list[str]:
@@ -58,9 +58,4 @@ def remove_reports(store: Store, keys: Collection[str]) -> None:
                 shutil.rmtree(folder)
     crashes = store.read("crashes.log")
     if crashes and any(key.encode() in crashes for key in keys):
-        _unlink(store.path("crashes.log"))
-
-
-def _unlink(path: Path) -> None:
-    with disk(path):
-        path.unlink(missing_ok=True)
+        store.remove("crashes.log")
