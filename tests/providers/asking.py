@@ -26,6 +26,7 @@ from tasks.providers.litellm import Question, ask_model
 
 # A name that does not say it is a secret.
 KEY_ENV: Final = "LOOPBACK_CRED"
+KEY = "planted-5f2a9c-key"
 
 
 class Answer(BaseModel, extra="forbid"):

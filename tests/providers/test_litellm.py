@@ -11,22 +11,14 @@ import numpy as np
 import pytest
 
 from schemas.outcomes import FailureKind
-from schemas.routes import CallSettings
 from tasks.engine.account import accounts, notes
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ConfigError, FatalError, ItemFailed, PermanentError, StoppedError, TransientError
 from tasks.providers import loop, pictures
 from tasks.providers.errors import classed
 from tasks.providers.litellm import ask_model, request_of
-from tests.providers.asking import KEY_ENV, Answer, ask_all, picture, question, route
+from tests.providers.asking import KEY, KEY_ENV, Answer, ask_all, picture, question, route
 from tests.providers.loopback import Loopback
-
-KEY = "planted-5f2a9c-key"
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, KEY)
 
 
 @pytest.fixture
@@ -36,22 +28,6 @@ def provider() -> Iterator[Loopback]:
 
 
 Opened = Callable[..., Calls]
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    """Open the one store of the test, as a new session would; closes the one before."""
-    held: list[Calls] = []
-
-    def make(**settings: Any) -> Calls:
-        for calls in held:
-            calls.close()
-        held.append(Calls(tmp_path / "answers.sqlite", CallSettings(backoff_s=0.01, **settings), "run"))
-        return held[-1]
-
-    yield make
-    for calls in held:
-        calls.close()
 
 
 def test_what_goes_on_the_wire_and_what_comes_back(provider: Loopback, opened: Opened) -> None:

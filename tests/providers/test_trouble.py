@@ -8,41 +8,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from schemas.routes import CallSettings
 from tasks.engine.calls import Calls
 from tasks.engine.errors import StoppedError
-from tests.providers.asking import KEY_ENV, ask_all, picture, route, settle
+from tests.providers.asking import KEY, KEY_ENV, ask_all, picture, route, settle
 from tests.providers.loopback import ANSWERED, FAULTS, PERMANENT, TRANSIENT, Loopback
 
-KEY = "planted-5f2a9c-key"
 Opened = Callable[..., Calls]
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, KEY)
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    """Open the one store of the test, as a new session would; closes the one before."""
-    held: list[Calls] = []
-
-    def make(**settings: Any) -> Calls:
-        for calls in held:
-            calls.close()
-        held.append(Calls(tmp_path / "answers.sqlite", CallSettings(backoff_s=0.01, **settings), "run"))
-        return held[-1]
-
-    yield make
-    for calls in held:
-        calls.close()
 
 
 def ledger(folder: Path) -> Counter[str]:

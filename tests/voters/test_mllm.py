@@ -1,8 +1,7 @@
 """A voter behind an address, over real HTTP: what becomes of every kind of answer, and what is asked again."""
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from schemas.expressions import Expression, Polarity
 from schemas.outcomes import Abstention, FailureKind
 from schemas.records import Vote
-from schemas.routes import CallSettings
 from schemas.sections import Adapter as Spec
 from tasks.engine.calls import Calls
 from tasks.engine.decode import encode_png
@@ -30,22 +28,6 @@ Opened = Callable[..., Calls]
 def drawn(number: int) -> Picture:
     pixels = np.random.default_rng(number).integers(0, 256, (40, 40, 3), np.uint8)
     return Picture(sha256(encode_png(pixels)), pixels)
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    """The answer store of the test, opened as a new session would."""
-    held: list[Calls] = []
-
-    def make(**settings: Any) -> Calls:
-        for calls in held:
-            calls.close()
-        held.append(Calls(tmp_path / "answers.sqlite", CallSettings(backoff_s=0.001, **settings), "run"))
-        return held[-1]
-
-    yield make
-    for calls in held:
-        calls.close()
 
 
 def vote(provider: Loopback, call: Calls, **params: Any) -> Any:
