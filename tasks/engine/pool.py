@@ -19,7 +19,7 @@ class Pool:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any], threading.Event]] = SimpleQueue()
         self._lock = threading.Lock()
         self._started = 0
 
@@ -33,8 +33,9 @@ class Pool:
         if getattr(_worker, "at_work", False):
             return [job() for job in jobs]
         futures: list[Future[T]] = [Future() for _ in jobs]
+        failed = threading.Event()
         for future, job in zip(futures, jobs, strict=True):
-            self._jobs.put((future, job))
+            self._jobs.put((future, job, failed))
         self._start(len(jobs))
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
@@ -55,12 +56,16 @@ class Pool:
     def _work(self) -> None:
         _worker.at_work = True
         while True:
-            future, job = self._jobs.get()
+            future, job, failed = self._jobs.get()
+            # Whoever gathers may wake late; until then the workers themselves begin nothing more.
+            if failed.is_set():
+                future.cancel()
             if not future.set_running_or_notify_cancel():
                 continue
             try:
                 future.set_result(job())
             except BaseException as error:  # noqa: BLE001 - raised again by whoever gathers
+                failed.set()
                 future.set_exception(error)
             # Else this thread would keep the job's pictures until its next one.
-            del future, job
+            del future, job, failed

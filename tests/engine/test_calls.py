@@ -363,7 +363,7 @@ def test_gather_begins_nothing_after_a_stop(make: Callable[..., Calls]) -> None:
     with pytest.raises(StoppedError, match="401"):
         calls.gather([lambda n=n: job(n) for n in range(200)])  # type: ignore[misc]
     assert provider.calls <= 3
-    assert len(begun) < 100
+    assert len(begun) <= 6, "two in flight: what each had begun, and at most what it took before the word came"
     assert total(calls).unknown == 0
 
 
