@@ -87,7 +87,7 @@ class Bare:
             EditRequest(source, label, target, prompts.render(PROMPT, source=label, target=target), 0)
             for target in others(label)
         ]
-        pixels = _adapter(EDITORS, self._config.generate.measure.editor).edit(requests)
+        pixels = _adapter(EDITORS, self._config.generate.measure.editor).edit(requests, self._calls)
         return {request.target: self._write(edit) for request, edit in zip(requests, pixels, strict=True)}
 
     def _score(self, key: Key, target: Expression, source: Picture, face: Face, edit: Picture) -> float | None:

@@ -17,6 +17,7 @@ from tasks.engine.images import Picture
 from tasks.leakage.hashes import pixel_sha256
 from tasks.sources.frames import video_frames
 from tasks.sources.samples import SamplePool
+from tests.doors import SHUT
 
 Pixels = NDArray[np.uint8]
 MAN: Final = "portrait"  # the sample photo of the man whose video is single_face.mp4
@@ -85,7 +86,7 @@ def warp(pixels: Pixels, random: np.random.Generator) -> Pixels:
     held = np.ascontiguousarray(pixels)
     held.setflags(write=False)
     request = EditRequest(Picture(pixel_sha256(held), held), Expression.NEUTRAL, target, "", 0)
-    edit = EDITORS.get("warp", {}).edit([request])[0]
+    edit = EDITORS.get("warp", {}).edit([request], SHUT)[0]
     return pixels if isinstance(edit, ItemFailed) else edit
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from schemas.expressions import EXPRESSIONS
 from schemas.records import Source
 from tasks.editors import EDITORS, EditRequest
+from tasks.engine.calls import Calls
 from tasks.engine.images import Picture
 from tasks.faces import ANALYZERS, EMBEDDERS, Face
 from tasks.faces.geometry import BLENDSHAPES
@@ -82,7 +83,7 @@ class Embedder(fakes.FakeEmbedder):
 class Editor(fakes.FakeEditor):
     """Paints a mouth at the photo's own size; refuses nothing."""
 
-    def edit(self, requests: Sequence[EditRequest]) -> list[NDArray[np.uint8]]:
+    def edit(self, requests: Sequence[EditRequest], call: Calls) -> list[NDArray[np.uint8]]:
         return [self._paint(request) for request in requests]
 
     def _paint(self, request: EditRequest) -> NDArray[np.uint8]:

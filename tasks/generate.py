@@ -93,7 +93,7 @@ class Generate(Stage[Photo, Candidate]):
                 yield key, _candidate(key, request, source, *known)
         if not pending:
             return
-        results = EDITORS.get(spec.name, spec.params).edit([request for _, request in pending.values()])
+        results = EDITORS.get(spec.name, spec.params).edit([request for _, request in pending.values()], ctx.call)
         for (key, (request_key, request)), result in zip(pending.items(), results, strict=True):
             if isinstance(result, ItemFailed):
                 yield key, Failed(result.kind, str(result), result.retryable)

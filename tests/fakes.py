@@ -196,7 +196,7 @@ class FakeEditor(Adapter):
 
     params: Params
 
-    def edit(self, requests: Sequence[EditRequest]) -> Sequence[Pixels | ItemFailed]:
+    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[Pixels | ItemFailed]:
         return [self._edit(request) for request in requests]
 
     def _edit(self, request: EditRequest) -> Pixels | ItemFailed:

@@ -42,7 +42,7 @@ def test_the_editor_edits_only_the_face() -> None:
     editor = module.BlurEditor(module.BlurEditor.Params())
     source = photo("astronaut")
     requests = [EditRequest(source, Expression.HAPPY, target, "", 0) for target in (Expression.SAD, Expression.NEUTRAL)]
-    edits = editor.edit(requests)
+    edits = editor.edit(requests, SHUT)
     (face,) = module.ANALYZERS.get("mediapipe", {}).analyze(source)
     inside = face_mask(source.pixels.shape, face)
     assert len(edits) == 2

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.expressions import Expression
+from tasks.engine.calls import Calls
 from tasks.engine.errors import ItemFailed
 from tasks.engine.images import Picture
 from tasks.engine.registry import Registry
@@ -35,8 +36,12 @@ class EditRequest:
 class ImageEditor(Protocol):
     """Makes the candidates of one source."""
 
-    def edit(self, requests: Sequence[EditRequest]) -> Sequence[NDArray[np.uint8] | ItemFailed]:
+    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[NDArray[np.uint8] | ItemFailed]:
         """One result per request, in order; all requests share one source.
+
+        Args:
+            requests: The edits to make; where the pipeline can, all at once.
+            call: The door to models outside; local editors leave it shut.
 
         Returns:
             RGB arrays (H, W, 3) uint8, or the `ItemFailed` of that request (returned, not raised).

@@ -15,6 +15,7 @@ from tasks.editors.warp_mouth import fill_mouth
 from tasks.editors.warp_plan import plan_edit
 from tasks.editors.warp_render import make_canvas, warp
 from tasks.editors.warp_shading import add_creases, soften_folds
+from tasks.engine.calls import Calls
 from tasks.engine.errors import ItemFailed
 from tasks.engine.registry import Adapter
 from tasks.faces import ANALYZERS, Face
@@ -48,7 +49,7 @@ class WarpEditor(Adapter):
     seconds = 0.1
     params: Params
 
-    def edit(self, requests: Sequence[EditRequest]) -> Sequence[NDArray[np.uint8] | ItemFailed]:
+    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[NDArray[np.uint8] | ItemFailed]:
         """One edit per request; where the photo shows no face, each request fails with NO_FACE."""
         if not requests:
             return []

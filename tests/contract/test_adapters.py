@@ -329,7 +329,7 @@ def test_an_editor_gives_one_picture_per_request_in_order_and_the_same_again(ada
     editor, source = get(adapter), photo("hopper")
     before = source.pixels.copy()
     wanted = requests(source, Expression.NEUTRAL)
-    together = editor.edit(wanted)
+    together = editor.edit(wanted, SHUT)
     assert len(together) == len(wanted)
     for request, edit in zip(wanted, together, strict=True):
         assert isinstance(edit, np.ndarray)
@@ -337,19 +337,19 @@ def test_an_editor_gives_one_picture_per_request_in_order_and_the_same_again(ada
         assert edit.ndim == 3
         assert edit.shape[2] == 3
         assert not np.shares_memory(edit, source.pixels)
-        (alone,) = editor.edit([request])
+        (alone,) = editor.edit([request], SHUT)
         assert np.array_equal(alone, edit), "neither order, company nor repetition changes an edit"
     assert len({edit.tobytes() for edit in together}) == len(wanted)
     assert np.array_equal(source.pixels, before)
-    assert [edit.tobytes() for edit in editor.edit(wanted[::-1])] == [edit.tobytes() for edit in together[::-1]]
-    assert editor.edit([]) == []
+    assert [edit.tobytes() for edit in editor.edit(wanted[::-1], SHUT)] == [edit.tobytes() for edit in together[::-1]]
+    assert editor.edit([], SHUT) == []
 
 
 @every(EDITORS)
 def test_an_editor_returns_a_failure_for_each_request_without_a_face(adapter: Name) -> None:
     editor = get(adapter)
     for name, source in odd_pictures().items():
-        results = editor.edit(requests(source, Expression.HAPPY))
+        results = editor.edit(requests(source, Expression.HAPPY), SHUT)
         assert [type(result) for result in results] == [ItemFailed] * 6, name
         assert {result.kind for result in results} == {FailureKind.NO_FACE}
         assert all(str(result) and "\n" not in str(result) for result in results)

@@ -327,8 +327,10 @@ ABSTAIN, CRASH, CRASH_LATER = 1, 2, 3
 class MoodyEditor(Adapter):
     """Refuses one target, leaves the photo alone for another, gives rubbish or noise, and marks the rest."""
 
-    def edit(self, requests: Sequence[EditRequest]) -> Sequence[Any]:
-        edits = dict(zip((request.target for request in requests), EDITORS.get("warp", {}).edit(requests), strict=True))
+    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[Any]:
+        edits = dict(
+            zip((request.target for request in requests), EDITORS.get("warp", {}).edit(requests, call), strict=True)
+        )
         for target, number in (
             (Expression.NEUTRAL, ABSTAIN),
             (Expression.HAPPY, CRASH),

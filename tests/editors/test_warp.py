@@ -19,6 +19,7 @@ from tasks.engine.errors import ItemFailed
 from tasks.engine.images import Picture
 from tasks.faces import ANALYZERS, Face
 from tasks.sources.samples import SamplePool
+from tests.doors import SHUT
 
 NAMES = ("astronaut", "officer", "studio-1", "studio-3", "studio-4", "group-a-2", "group-b-1")
 INTENSITIES = (0.0, 0.02, 0.25, 0.5, 0.75, 1.0, 1.3)
@@ -56,7 +57,9 @@ def test_nothing_changes_outside_the_mask(name: str) -> None:
     picture, face = photo(name)
     outside = ~edit_mask(picture.pixels.shape, face)
     assert 0.05 < outside.mean() < 0.95
-    for target, edited in zip(EXPRESSIONS, EDITORS.get("warp", {}).edit(requests(picture, EXPRESSIONS)), strict=True):
+    for target, edited in zip(
+        EXPRESSIONS, EDITORS.get("warp", {}).edit(requests(picture, EXPRESSIONS), SHUT), strict=True
+    ):
         assert isinstance(edited, np.ndarray), target
         assert edited.shape == picture.pixels.shape
         assert edited.dtype == np.uint8
@@ -93,7 +96,7 @@ def test_the_mouth_shape_reaches_its_target() -> None:
     analyzer = ANALYZERS.get("mediapipe", {})
 
     def blendshapes(target: Expression) -> dict[str, float]:
-        (edited,) = WarpEditor(WarpEditor.Params()).edit(requests(picture, [target]))
+        (edited,) = WarpEditor(WarpEditor.Params()).edit(requests(picture, [target]), SHUT)
         assert isinstance(edited, np.ndarray)
         return analyzer.analyze(Picture(f"warp officer {target}", edited))[0].blendshapes
 
@@ -134,8 +137,8 @@ def test_threads_and_repeats_give_equal_bytes() -> None:
 def test_the_seed_and_the_company_do_not_matter() -> None:
     picture, _ = photo("astronaut")
     editor = WarpEditor(WarpEditor.Params())
-    together = editor.edit(requests(picture, EXPRESSIONS))
-    (alone,) = editor.edit([replace(requests(picture, [Expression.FEAR])[0], seed=99)])
+    together = editor.edit(requests(picture, EXPRESSIONS), SHUT)
+    (alone,) = editor.edit([replace(requests(picture, [Expression.FEAR])[0], seed=99)], SHUT)
     same = together[EXPRESSIONS.index(Expression.FEAR)]
     assert isinstance(same, np.ndarray)
     assert isinstance(alone, np.ndarray)
@@ -185,10 +188,10 @@ def test_shading_can_be_left_out() -> None:
 
 def test_no_face_fails_each_request_by_name() -> None:
     empty = Picture("warp grey", np.full((300, 300, 3), 128, np.uint8))
-    results = WarpEditor(WarpEditor.Params()).edit(requests(empty, EXPRESSIONS[:2]))
+    results = WarpEditor(WarpEditor.Params()).edit(requests(empty, EXPRESSIONS[:2]), SHUT)
     assert [type(result) for result in results] == [ItemFailed, ItemFailed]
     assert all(isinstance(result, ItemFailed) and result.kind is FailureKind.NO_FACE for result in results)
-    assert WarpEditor(WarpEditor.Params()).edit([]) == []
+    assert WarpEditor(WarpEditor.Params()).edit([], SHUT) == []
 
 
 @pytest.mark.parametrize("wrong", [{"intensity": -0.1}, {"intensity": 3.1}, {"strength": 1}])
