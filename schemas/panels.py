@@ -65,6 +65,12 @@ def _told_apart(value: Sequence[Adapter]) -> Sequence[Adapter]:
     seen = [json.dumps(deciding(adapter.model_dump(mode="json")), sort_keys=True) for adapter in value]
     if len(set(seen)) != len(seen):
         raise ValueError("two entries are the same voter: give one another `repeat`, or leave it out")
+    called = [(adapter.label, adapter.params.get("granularity"), adapter.params.get("repeat", 0)) for adapter in value]
+    for one in called:
+        if called.count(one) > 1:
+            raise ValueError(
+                f"two voters are both called '{one[0]}', so no vote could tell them apart: give one a `name`"
+            )
     return value
 
 

@@ -31,6 +31,8 @@ class VlmVoter(Adapter):
         """Which model, and how it is asked.
 
         Attributes:
+            name: What votes and reports call it; its adapter's name if empty, so two models in a panel need it.
+            family: The family of models it belongs to (qwen, gemma, ...), whose relatives it cannot vouch for.
             model: Its id on the hub, of which it must lie in the hub's cache; of a model in `folder`, what you call it.
             revision: The commit at the hub; of a folder, its digest, which the error names if it is another.
             folder: Where the model lies, if not in the hub's cache.
@@ -44,6 +46,8 @@ class VlmVoter(Adapter):
             side: Pixels of the longer side of a picture it is shown, at most.
         """
 
+        name: str = ""
+        family: str = ""
         model: str = Field(min_length=1)
         revision: str = Field(min_length=1)
         folder: str = ""
@@ -55,14 +59,18 @@ class VlmVoter(Adapter):
         side: int = Field(1024, ge=64, le=4096)
 
     params: Params
-    version = 1
-    local = ("folder", "device")
+    version = 2
+    local = ("folder", "device", "name", "family")  # none of them decides an answer
     device = "gpu"  # for forecasts: it also runs on a CPU, at length
     prompts = ("vote_coarse", "vote_fine", REPAIR)
 
     @classmethod
     def check(cls, params: Any) -> None:
         _place(params).check()
+
+    @classmethod
+    def family_of(cls, params: Any) -> str:
+        return str(params.family)
 
     def __init__(self, params: Params) -> None:
         super().__init__(params)
@@ -80,7 +88,7 @@ class VlmVoter(Adapter):
         try:
             return self._written(pixels) if self.params.answer == "text" else self._weighed(pixels)
         except NotTaken as error:
-            return Ballot(abstained=Abstention.CANNOT_TELL, raw=str(error))
+            return Ballot(abstained=Abstention.NOT_TAKEN, raw=str(error))
 
     def _written(self, pixels: NDArray[np.uint8]) -> Ballot:
         """One answer; if it cannot be read, the second, to the question what is wrong with the first."""

@@ -145,7 +145,7 @@ def test_babble_is_an_abstention_with_what_was_said(random: Path, granularity: s
 
 def test_a_picture_it_cannot_be_shown_is_an_abstention(random: Path) -> None:
     ballot = vote(random, picture(np.zeros((2, 900, 3), np.uint8)))
-    assert ballot.abstained is Abstention.CANNOT_TELL
+    assert ballot.abstained is Abstention.NOT_TAKEN
     assert "aspect ratio" in ballot.raw
 
 

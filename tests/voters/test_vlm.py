@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from schemas.answers import Ballot
+from schemas.config import BuildConfig
+from schemas.expressions import Polarity
 from tasks.engine.errors import ConfigError
 from tasks.providers.in_process import digest_of
 from tasks.voters import VOTERS
+from tasks.voters.ballots import to_vote
 from tests import fakes
 
 PARAMS = {"model": "somebody/model", "revision": "main"}
@@ -69,3 +74,22 @@ def test_a_changed_wording_is_another_voter() -> None:
     identity = VOTERS.identity("vlm", PARAMS)
     assert identity["prompts"].keys() == {"vote_coarse", "vote_fine", "repair"}
     assert "folder" not in identity["params"]
+
+
+def test_two_models_in_one_panel_are_told_apart_by_name() -> None:
+    def panel(*names: str) -> BuildConfig:
+        voters = [{"name": "vlm", "params": PARAMS | {"model": f"a/{place}", "name": name, "family": "qwen"}}
+                  for place, name in enumerate(names)]  # fmt: skip
+        return BuildConfig.model_validate({"verify": {"measure": {"panel": voters}}})
+
+    voters = panel("Qwen-3B", "Qwen-7B").verify.measure.panel
+    votes = [to_vote(voter, "coarse", Ballot(answer=Polarity.NEUTRAL)) for voter in voters]
+    assert [vote.voter for vote in votes] == ["Qwen-3B", "Qwen-7B"]
+    assert {VOTERS.family(voter.name, voter.params) for voter in voters} == {"qwen"}
+    with pytest.raises(ValidationError, match=r"two voters are both called 'vlm'.*give one a `name`"):
+        panel("", "")
+
+
+def test_what_it_is_called_decides_no_answer() -> None:
+    named = VOTERS.identity("vlm", PARAMS | {"name": "Qwen", "family": "qwen"})
+    assert named == VOTERS.identity("vlm", PARAMS)
