@@ -1,8 +1,8 @@
 """Generate: six candidates per source, one per other expression, and more for cells that are topped up."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import cv2
@@ -69,10 +69,21 @@ class Generate(Stage[Photo, Candidate]):
         return owed(self.measure_params, row.key, row.expression)
 
     def measure(self, rows: Sequence[Photo], ctx: Context) -> Iterator[tuple[Key, Candidate | Failed]]:
+        jobs: list[Callable[[], list[tuple[Key, Candidate | Failed]]]] = []
         for row in rows:
             due = [key for key in self.owes(row) if ctx.due is None or key in ctx.due]
-            for editor in self.measure_params.editors:
-                yield from self._candidates(row, editor, [key for key in due if key.editor == editor], ctx)
+            for editor, spec in self.measure_params.editors.items():
+                keys = [key for key in due if key.editor == editor]
+                if EDITORS.remote(spec.name):
+                    jobs += [partial(self._edited, row, editor, key, ctx) for key in keys]
+                else:
+                    yield from self._candidates(row, editor, keys, ctx)
+        # Editors outside are asked for all edits of all sources at a time; a job loads the source it shows.
+        for answers in ctx.call.gather(jobs) if jobs else ():
+            yield from answers
+
+    def _edited(self, row: Photo, editor: str, key: Key, ctx: Context) -> list[tuple[Key, Candidate | Failed]]:
+        return list(self._candidates(row, editor, [key], ctx))
 
     def _candidates(
         self, row: Photo, editor: str, keys: Sequence[Key], ctx: Context
