@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows import call_verbs, edition_verbs, prompt_verbs, release_verbs
+from flows import call_verbs, edition_verbs, panel_verbs, prompt_verbs, release_verbs
 from flows.options import load_config
 from flows.verbs import AsJson, ConfigFile, Preset, RunName, Sets, Verbose, Workspace, in_words
 from tasks.engine.errors import ConfigError
@@ -27,6 +27,7 @@ models_app = typer.Typer(no_args_is_help=True, help="The model files: what is he
 app.add_typer(models_app, name="models")
 pools_app = typer.Typer(no_args_is_help=True, help="Your own copies of published photo sets.")
 app.add_typer(pools_app, name="pools")
+app.add_typer(panel_verbs.app, name="panel")
 app.add_typer(prompt_verbs.app, name="prompts")
 app.add_typer(release_verbs.app)
 app.add_typer(edition_verbs.app)

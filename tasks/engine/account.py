@@ -17,6 +17,34 @@ WHERE run = ? AND NOT cached AND outcome = 'answered' ORDER BY role, model, late
 """
 _FACTS: Final = "SELECT DISTINCT role, model, provider, price_date FROM ledger WHERE run = ? AND NOT cached"
 REPORTED: Final = "reported"
+# What the answers that a run used since a row cost, whichever run bought them.
+_BOUGHT: Final = """
+WITH used AS (SELECT DISTINCT key FROM ledger WHERE run = ? AND id > ? AND outcome = 'answered')
+SELECT role, model, count(DISTINCT key), sum(run = ? AND id > ?), sum(cost IS NULL), total(cost),
+    total(CASE WHEN run = ? AND id > ? THEN cost END)
+FROM ledger JOIN used USING (key) WHERE outcome = 'answered' AND NOT cached GROUP BY role, model ORDER BY role, model
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """The answers of one role and model that a run used, and what they cost when they were bought.
+
+    Attributes:
+        role, model: Whose.
+        answers: How many different questions; one that was asked twice for its form is two.
+        new: How many were bought by this run, since the row.
+        unpriced: Purchases of unknown price; they are in no sum.
+        dollars, new_dollars: Sums of the known costs, of all and of the new ones.
+    """
+
+    role: str
+    model: str
+    answers: int
+    new: int
+    unpriced: int
+    dollars: float
+    new_dollars: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +95,23 @@ def accounts(path: Path, run: str) -> list[Account]:
         )
         for total in sums
     ]
+
+
+def bought(path: Path, run: str, after: int) -> list[Bought]:
+    """What a run used behind a row of the ledger, by role and model; stored answers at what they cost once.
+
+    Args:
+        path: The answer store; it need not be there.
+        run: The run's name.
+        after: The ledger's last row before.
+
+    Raises:
+        WorkspaceError: The file cannot be read.
+    """
+    if not path.exists():
+        return []
+    with usable(path), closing(sqlite3.connect(path)) as reader:
+        return [Bought(*row) for row in reader.execute(_BOUGHT, [run, after] * 3)]
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float | None:

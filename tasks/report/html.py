@@ -64,11 +64,11 @@ def write_report(run: Run, done: Sequence[dict[str, Commit]], folder: Path | str
         Page(f"sources-{number + 1:03d}.html", number * PAGE + 1, min(total, (number + 1) * PAGE))
         for number in range(0 if single else math.ceil(total / PAGE))
     ]
-    environment = _environment()
+    templates = environment()
     common = {"config": run.config, "pages": pages, "thumbs": thumbs, "single": single, "total": total}
 
     def write(name: str, template: str, **values: object) -> Path:
-        text = environment.get_template(template).render(**common, **values)
+        text = templates.get_template(template).render(**common, **values)
         data = text.encode()
         if run.store.read(f"{place}/{name}") != data:
             run.store.write(f"{place}/{name}", data)
@@ -111,7 +111,7 @@ def _below(folder: Path | str) -> str:
     return str(place)
 
 
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """The templates. Everything a model or a file name says is escaped: no filter here marks anything as safe."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
