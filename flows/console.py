@@ -250,6 +250,8 @@ def _print_life(run: Run, life: Life) -> None:
                 OUT.print(Text(f"    {stage}.{field} {run.store.path(run.images.path(content))}"), soft_wrap=True)
             elif content not in ("", None) and not field.endswith(("sha256", "phash")):
                 told = f"{content:.4g}" if isinstance(content, float) else content
+                if isinstance(content, dict):
+                    told = ", ".join(f"{name} {value:g}" for name, value in content.items())
                 OUT.print(Text(f"    {stage}.{field} {told}"), soft_wrap=True)
     if "instruct" in life.outputs:
         triplet = life.outputs["instruct"]

@@ -75,6 +75,13 @@ class GenerateCut(Section):
     min_changed_pixels: float = Field(
         default=0.0005, ge=0, le=1, description="Share of pixels that differ from the source by more than 2 levels."
     )
+    min_local_change: float = Field(
+        default=4.5, ge=0, le=255, description="Largest blurred difference, in levels; a re-encoded source has less."
+    )
+    max_shift: float = Field(default=4.0, ge=0, description="Pixels from which the whole picture counts as moved.")
+    max_zoom: float = Field(default=0.02, ge=0, description="The same of its zoom and its stretch, as a share.")
+    max_turn: float = Field(default=1.0, ge=0, description="The same of its turn, in degrees.")
+    moved: Literal["flag", "reject"] = Field(default="flag", description="What becomes of moved pictures.")
 
 
 class VerifyMeasure(Section):
@@ -116,6 +123,9 @@ class RankCut(Section):
     background_scale: float = Field(default=20.0, gt=0, description="RMSE (0-255) at which the score is 1/e.")
     min_identity: float = Field(default=0.4, ge=-1, le=1, description="Cosine below which it is somebody else.")
     max_background_rmse: float = Field(default=40.0, ge=0, le=255)
+    background: Literal["raw", "registered"] = Field(
+        default="raw", description="RMSE as the edit lies, or once shift and zoom are undone, where they can be told."
+    )
     top_k: int = Field(default=2, ge=1, le=60)
 
 

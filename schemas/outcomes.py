@@ -35,6 +35,7 @@ class Reason(StrEnum):
     CAP_MOVIE = "cap_movie"
     CAP_IDENTITY = "cap_identity"
     UNCHANGED_PICTURE = "unchanged_picture"
+    PICTURE_MOVED = "picture_moved"
     WRONG_POLARITY = "wrong_polarity"
     NO_MAJORITY = "no_majority"
     UNCHANGED_EXPRESSION = "unchanged_expression"

@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
-from schemas.records import KeyField, Record, Vote
+from schemas.records import KeyField, Motion, Record, Vote
 
 # The columns that hold pictures: of a triplet two, of a rejected edit one.
 PICTURES: Final = ("source", "ground_truth", "image")
 
 # Rises with any change of the columns below or of their meaning.
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 
 class ImageCell(Record):
@@ -39,7 +39,9 @@ class TripletRow(Record):
         verdict: The arithmetic of the vote in words.
         change: Blendshape distance between source and ground truth.
         identity: ArcFace cosine of source and ground truth, -1..1.
-        background_rmse: 0-255, outside both faces' dilated masks.
+        background_rmse, registered_rmse: 0-255, outside both faces' dilated masks; the latter with `motion` undone.
+        motion, moved: Of the whole picture, and whether beyond the config's limits; null where it cannot be told.
+        raw_width, raw_height: Pixels the editor gave; the picture here has the source's.
         score, rank: Fused fidelity 0..1 and its place among the source's verified candidates.
         label_source: Who said what the source shows: given (by the pool) or panel.
         traits: What the pool says of the person, for slices ("gender=female").
@@ -67,6 +69,11 @@ class TripletRow(Record):
     change: float | None
     identity: float | None
     background_rmse: float | None
+    registered_rmse: float | None
+    motion: Motion | None
+    moved: bool | None
+    raw_width: int
+    raw_height: int
     score: float
     rank: int
     review: ReviewCell
@@ -116,6 +123,9 @@ class RejectedRow(Record):
     change: float | None
     identity: float | None
     background_rmse: float | None
+    registered_rmse: float | None
+    motion: Motion | None
+    moved: bool | None
     licence: str
     image_sha256: str
     schema_version: int
@@ -155,8 +165,7 @@ class PoolUsed(Record):
     """Where sources came from, and whether their pictures may be passed on.
 
     Attributes:
-        name: As in every row's `pool`.
-        kind: The pool's name in the registry.
+        name, kind: As in every row's `pool`, and as in the registry.
         redistributable: Whether every licence of the kind allows its pictures and edits of them to be passed on.
         licences: Licence → sources under it.
     """

@@ -159,6 +159,28 @@ class Photo(Record):
     traits: tuple[str, ...] = ()
 
 
+class Motion(Record):
+    """Where the source's content lies in an edit of its size: shift and zoom of the whole picture.
+
+    A point p of the source is found at c + R · S · (p − c) + (dx, dy) of the edit: c is the centre, R the turn,
+    S = (zoom · √stretch, zoom / √stretch).
+
+    Attributes:
+        dx, dy: Pixels of the source, right and down.
+        zoom: Enlargement; 1 is none.
+        stretch: How much wider the content became against its height; 1 is not at all.
+        turn: Degrees clockwise.
+        confidence: Share of the picture's followed points that move so, 0..1.
+    """
+
+    dx: float
+    dy: float
+    zoom: float
+    stretch: float
+    turn: float
+    confidence: float
+
+
 class Candidate(Record):
     """One edit of a source.
 
@@ -168,7 +190,8 @@ class Candidate(Record):
         seed: What the editor was given.
         raw_width, raw_height: The editor's own size in pixels; `image` always has the source's.
         changed_pixels: Share of pixels that differ from the source by more than 2 levels, 0..1.
-        shift: Whole-image translation in pixels, by phase correlation (our choice); 0 for a still background.
+        local_change: Largest blurred difference to the source, in levels 0-255 (`tasks.metrics.unchanged`).
+        motion: Of the whole picture against the source; None where it cannot be told.
     """
 
     key: KeyField
@@ -180,7 +203,8 @@ class Candidate(Record):
     raw_width: int
     raw_height: int
     changed_pixels: float
-    shift: float
+    local_change: float
+    motion: Motion | None
 
 
 class Ballots(Record):
@@ -194,11 +218,13 @@ class Ballots(Record):
 class Fidelity(Record):
     """How much of the source a candidate kept: ArcFace cosine -1..1, and RMSE 0-255 outside both face masks.
 
-    Both are None where the candidate shows no face; the RMSE also where the widened faces cover the whole picture.
+    All are None where the candidate shows no face; the RMSE also where the widened faces cover the whole picture.
+    `registered_rmse` is the RMSE once the candidate's motion is undone, None also where that cannot be told.
     """
 
     identity: float | None = None
     background_rmse: float | None = None
+    registered_rmse: float | None = None
 
 
 class Finalist(Record):

@@ -1,29 +1,30 @@
 """Generate: six candidates per source, one per other expression, and more for cells that are topped up."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Final
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 import prompts
 from schemas.config import GenerateCut, GenerateMeasure
 from schemas.expressions import Expression, others
 from schemas.outcomes import FailureKind, Reason
-from schemas.records import Candidate, Key, Photo
+from schemas.records import Candidate, Key, Motion, Photo
 from schemas.routes import deciding
 from tasks.editors import EDITORS, EditRequest
 from tasks.engine.errors import ItemFailed
 from tasks.engine.fingerprint import canonical, fingerprint
 from tasks.engine.images import Picture
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Stage
+from tasks.metrics.registration import register, resized
+from tasks.metrics.unchanged import changed_pixels, local_change
 
-PROMPT = "simple_instruction"
-VISIBLE_LEVELS = 2
-SHIFT_SIDE = 256
+PROMPT: Final = "simple_instruction"
+FLAT: Final = 2.0  # levels: the standard deviation below which a picture is one colour
+SHAPE: Final = 0.02  # from here on width : height is another than the source's
 
 
 class Generate(Stage[Photo, Candidate]):
@@ -95,7 +96,7 @@ class Generate(Stage[Photo, Candidate]):
         for key in keys:
             target = Expression(key.target)
             instruction = prompts.render(PROMPT, source=row.expression, target=target)
-            request = EditRequest(source, row.expression, target, instruction, ctx.seed(key))
+            request = EditRequest(source, row.expression, target, instruction, ctx.seed(key), key)
             request_key = fingerprint(identity, row.image, row.expression, target, instruction, request.seed)
             known = ctx.images.recall_edit(request_key)
             if known is None:
@@ -105,6 +106,8 @@ class Generate(Stage[Photo, Candidate]):
         if not pending:
             return
         results = EDITORS.get(spec.name, spec.params).edit([request for _, request in pending.values()], ctx.call)
+        if len(results) != len(pending):  # before one of them is remembered
+            raise ValueError(f"{len(results)} results for {len(pending)} requests")
         for (key, (request_key, request)), result in zip(pending.items(), results, strict=True):
             if isinstance(result, ItemFailed):
                 yield key, Failed(result.kind, str(result), result.retryable)
@@ -113,18 +116,25 @@ class Generate(Stage[Photo, Candidate]):
             if problem:
                 yield key, Failed(FailureKind.BAD_OUTPUT, problem)
                 continue
-            picture = ctx.images.put(_resized(result, source.pixels.shape))
+            picture = ctx.images.put(resized(result, source.pixels.shape))
             raw_size = (result.shape[0], result.shape[1])
             ctx.images.remember_edit(request_key, picture.digest, raw_size, source.digest)
             yield key, _candidate(key, request, source, picture, raw_size)
 
     def cut(self, items: Sequence[Item[Photo, Candidate]]) -> Iterator[tuple[Key, Outcome]]:
         for item in items:
-            share, least = item.measurement.changed_pixels, self.cut_params.min_changed_pixels
+            made, cut = item.measurement, self.cut_params
+            share, least = made.changed_pixels, cut.min_changed_pixels
+            moved = how_moved(made.motion, cut)
             if share < least:
                 yield item.key, Rejected(Reason.UNCHANGED_PICTURE, f"{share:.4%} of pixels changed, needs {least:.4%}")
+            elif made.local_change < cut.min_local_change:
+                words = f"changed by {made.local_change:.2f} levels at most, needs {cut.min_local_change:g}"
+                yield item.key, Rejected(Reason.UNCHANGED_PICTURE, words)
+            elif moved and cut.moved == "reject":
+                yield item.key, Rejected(Reason.PICTURE_MOVED, moved)
             else:
-                yield item.key, Kept(item.measurement)
+                yield item.key, Kept(made, "; ".join(filter(None, [moved, _other_shape(made, item.row)])))
 
 
 def owed(measure: GenerateMeasure, source: Key, expression: Expression) -> list[Key]:
@@ -147,6 +157,28 @@ def owed(measure: GenerateMeasure, source: Key, expression: Expression) -> list[
     return keys
 
 
+def how_moved(motion: Motion | None, cut: GenerateCut) -> str:
+    """In words, what of a picture's motion is beyond the limits; empty where nothing is, or where nothing is known."""
+    if motion is None:
+        return ""
+    shift = math.hypot(motion.dx, motion.dy)
+    beyond = (
+        (shift > cut.max_shift, f"shifted by {shift:.1f} px"),
+        (abs(motion.zoom - 1) > cut.max_zoom, f"zoomed by {motion.zoom - 1:+.1%}"),
+        (abs(motion.stretch - 1) > cut.max_zoom, f"stretched by {motion.stretch - 1:+.1%}"),
+        (abs(motion.turn) > cut.max_turn, f"turned by {motion.turn:+.1f}°"),
+    )
+    words = ", ".join(said for far, said in beyond if far)
+    return f"the whole picture is {words}" if words else ""
+
+
+def _other_shape(made: Candidate, photo: Photo) -> str:
+    ratio = made.raw_width * photo.height / (made.raw_height * photo.width)
+    if abs(ratio - 1) <= SHAPE:
+        return ""
+    return f"given as {made.raw_width} × {made.raw_height}, another shape than {photo.width} × {photo.height}"
+
+
 def _candidate(
     key: Key, request: EditRequest, source: Picture, picture: Picture, raw_size: tuple[int, int]
 ) -> Candidate:
@@ -160,7 +192,8 @@ def _candidate(
         raw_width=raw_size[1],
         raw_height=raw_size[0],
         changed_pixels=changed_pixels(source.pixels, picture.pixels),
-        shift=shift(source.pixels, picture.pixels),
+        local_change=local_change(source.pixels, picture.pixels),
+        motion=register(source.pixels, picture.pixels),
     )
 
 
@@ -169,38 +202,6 @@ def _problem(pixels: object) -> str:
         return f"the editor returned {type(pixels).__name__}, not an array"
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
         return f"the editor returned {pixels.dtype} {pixels.shape}, not (H, W, 3) uint8"
-    if (pixels == pixels[0, 0]).all():
+    if float(pixels.std(axis=(0, 1)).max()) < FLAT:
         return "the editor returned one flat colour"
     return ""
-
-
-def _resized(pixels: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """The picture at the source's size: area averaging down, Lanczos up (our choice)."""
-    if pixels.shape == shape:
-        return pixels
-    method = cv2.INTER_AREA if pixels.shape[0] > shape[0] else cv2.INTER_LANCZOS4
-    return np.asarray(cv2.resize(pixels, (shape[1], shape[0]), interpolation=method), np.uint8)
-
-
-def changed_pixels(source: NDArray[np.uint8], edit: NDArray[np.uint8]) -> float:
-    """Share (0..1) of pixels of two (H, W, 3) uint8 pictures that differ by more than 2 levels in any channel."""
-    red, green, blue = cv2.split(cv2.absdiff(source, edit))
-    largest = cv2.max(cv2.max(red, green), blue)
-    return float((largest > VISIBLE_LEVELS).mean())
-
-
-def shift(source: NDArray[np.uint8], edit: NDArray[np.uint8]) -> float:
-    """Translation between two (H, W, 3) uint8 pictures in pixels of the source.
-
-    Phase correlation of the grey pictures at 256 px under a Hanning window (our choice); below half a pixel of that
-    size nothing is told from noise, and it reads 0.
-    """
-    height, width = source.shape[:2]
-    small = [
-        np.float32(cv2.resize(cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY), (SHIFT_SIDE, SHIFT_SIDE)))
-        for picture in (source, edit)
-    ]
-    (dx, dy), _ = cv2.phaseCorrelate(small[0], small[1], cv2.createHanningWindow((SHIFT_SIDE, SHIFT_SIDE), cv2.CV_32F))
-    if max(abs(dx), abs(dy)) < 0.5:
-        return 0.0
-    return float(np.hypot(dx * width / SHIFT_SIDE, dy * height / SHIFT_SIDE))

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from schemas.config import RankCut, RankMeasure
 from schemas.outcomes import Reason
-from schemas.records import Candidate, Fidelity, Finalist, Key
+from schemas.records import Candidate, Fidelity, Finalist, Key, Motion
 from tasks.engine.images import Picture
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage
 from tasks.faces import ANALYZERS, EMBEDDERS, Face
-from tasks.faces.geometry import union_mask
-from tasks.metrics.background import background_rmse
+from tasks.faces.geometry import face_mask
+from tasks.metrics.background import background_rmse, registered_rmse
 from tasks.metrics.identity import cosine
 
 
@@ -36,18 +36,24 @@ class Rank(Stage[Candidate, Fidelity]):
             source, candidate = ctx.images.get(row.source_image), ctx.images.get(row.image)
             source_faces, faces = analyzer.analyze(source), analyzer.analyze(candidate)
             if source_faces and faces:
-                yield row.key, self._fidelity(source, source_faces[0], candidate, faces[0])
+                yield row.key, self._fidelity(source, source_faces[0], candidate, faces[0], row.motion)
             else:
                 yield row.key, Fidelity()
 
-    def _fidelity(self, source: Picture, source_face: Face, candidate: Picture, face: Face) -> Fidelity:
+    def _fidelity(
+        self, source: Picture, source_face: Face, candidate: Picture, face: Face, motion: Motion | None
+    ) -> Fidelity:
         spec = self.measure_params.identity
         embedder = EMBEDDERS.get(spec.name, spec.params)
-        mask = union_mask(source.pixels.shape, (source_face, face), self.measure_params.mask_dilation)
-        rmse = background_rmse(source.pixels, candidate.pixels, mask)
+        before, after = (
+            face_mask(source.pixels.shape, each, self.measure_params.mask_dilation) for each in (source_face, face)
+        )
+        raw = background_rmse(source.pixels, candidate.pixels, before | after)
+        registered = registered_rmse(source.pixels, candidate.pixels, before, after, motion) if motion else math.nan
         return Fidelity(
             identity=cosine(embedder.embed(source, source_face), embedder.embed(candidate, face)),
-            background_rmse=None if math.isnan(rmse) else rmse,
+            background_rmse=None if math.isnan(raw) else raw,
+            registered_rmse=None if math.isnan(raw) or math.isnan(registered) else registered,
         )
 
     def cut(self, items: Sequence[Item[Candidate, Fidelity]]) -> Iterator[tuple[Key, Outcome]]:
@@ -86,15 +92,21 @@ def below_floor(fidelity: Fidelity, cut: RankCut) -> Rejected | None:
     """The rejection of a candidate that is too far from its source at all, or None."""
     if fidelity.identity is None:
         return Rejected(Reason.FACE_LOST, "no face to compare")
-    if fidelity.background_rmse is None:
+    rmse = background(fidelity, cut)
+    if rmse is None:
         return Rejected(Reason.NO_BACKGROUND, "the widened faces cover the whole picture")
     if fidelity.identity < cut.min_identity:
         return Rejected(Reason.LOW_IDENTITY, f"cosine {fidelity.identity:.3f}, needs {cut.min_identity:g}")
-    if fidelity.background_rmse > cut.max_background_rmse:
-        return Rejected(
-            Reason.BACKGROUND_CHANGED, f"RMSE {fidelity.background_rmse:.2f}, at most {cut.max_background_rmse:g}"
-        )
+    if rmse > cut.max_background_rmse:
+        return Rejected(Reason.BACKGROUND_CHANGED, f"RMSE {rmse:.2f}, at most {cut.max_background_rmse:g}")
     return None
+
+
+def background(fidelity: Fidelity, cut: RankCut) -> float | None:
+    """The RMSE that counts: raw, or `registered` where the motion can be told and else raw again; None without one."""
+    if cut.background == "registered" and fidelity.registered_rmse is not None:
+        return fidelity.registered_rmse
+    return fidelity.background_rmse
 
 
 def fused(fidelity: Fidelity, cut: RankCut) -> float:
@@ -103,7 +115,8 @@ def fused(fidelity: Fidelity, cut: RankCut) -> float:
     FED-Bench normalises each and fuses them; the fixed scales and equal weights are ours: a min-max over two
     survivors would only say which is which. Both measures must be there.
     """
+    rmse = background(fidelity, cut)
     assert fidelity.identity is not None
-    assert fidelity.background_rmse is not None
-    background = math.exp(-fidelity.background_rmse / cut.background_scale)
-    return cut.identity_weight * max(0.0, fidelity.identity) + (1 - cut.identity_weight) * background
+    assert rmse is not None
+    kept = math.exp(-rmse / cut.background_scale)
+    return cut.identity_weight * max(0.0, fidelity.identity) + (1 - cut.identity_weight) * kept

@@ -67,7 +67,11 @@ def _rank_faults(rows: Sequence[Row], config: BuildConfig) -> Iterator[Fault]:
     """Among the verified candidates of a source, identity and background give the places; review takes of them."""
     verified = {key_of(row): row for row in rows if after(row, "verify") and not ended(row, "rank", Status.FAILED)}
     items = [
-        Item(key, candidate_of(row), Fidelity(identity=row.identity, background_rmse=row.background_rmse))
+        Item(
+            key,
+            candidate_of(row),
+            Fidelity(identity=row.identity, background_rmse=row.background_rmse, registered_rmse=row.registered_rmse),
+        )
         for key, row in verified.items()
     ]
     places: dict[Key, int] = {}

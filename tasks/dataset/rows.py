@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from schemas.config import GenerateCut
 from schemas.outcomes import Reason, Status
 from schemas.published import SCHEMA_VERSION, ImageCell, RejectedRow, ReviewCell, TripletRow
-from schemas.records import Ballots, Candidate, Fidelity, Key, Photo, Record, Triplet
+from schemas.records import Ballots, Candidate, Fidelity, Key, Motion, Photo, Record, Triplet
 from tasks.engine.dossier import Life, SourceLife
 from tasks.engine.fingerprint import canonical, sha256
 from tasks.engine.images import ImageStore
 from tasks.engine.tombstones import WORDS
+from tasks.generate import how_moved
 
 _PICTURES = {"source", "ground_truth", "image", "row_sha256"}
 
@@ -30,7 +32,11 @@ def _cell(images: ImageStore, digest: str, key: Key, role: str) -> ImageCell:
     return ImageCell(bytes=images.read(digest), path=f"{key}/{role}.png".replace(":", "/"))
 
 
-def triplet_row(source: SourceLife, life: Life, images: ImageStore) -> TripletRow:
+def _moved(motion: Motion | None, cut: GenerateCut) -> bool | None:
+    return None if motion is None else bool(how_moved(motion, cut))
+
+
+def triplet_row(source: SourceLife, life: Life, images: ImageStore, cut: GenerateCut) -> TripletRow:
     """The published row of a life that publish kept."""
     photo: Photo = source.outputs["screen"]
     candidate: Candidate = life.outputs["generate"]
@@ -50,6 +56,11 @@ def triplet_row(source: SourceLife, life: Life, images: ImageStore) -> TripletRo
         change=ballots.change,
         identity=fidelity.identity,
         background_rmse=fidelity.background_rmse,
+        registered_rmse=fidelity.registered_rmse,
+        motion=candidate.motion,
+        moved=_moved(candidate.motion, cut),
+        raw_width=candidate.raw_width,
+        raw_height=candidate.raw_height,
         score=life.outputs["rank"].score,
         rank=triplet.rank,
         review=ReviewCell(mode=triplet.mode, note=triplet.note),
@@ -86,6 +97,9 @@ def tombstone_row(key: Key, licence: str) -> RejectedRow:
         change=None,
         identity=None,
         background_rmse=None,
+        registered_rmse=None,
+        motion=None,
+        moved=None,
         licence=licence,
         image_sha256="",
         image=None,
@@ -93,7 +107,7 @@ def tombstone_row(key: Key, licence: str) -> RejectedRow:
     return _signed(row)  # type: ignore[no-any-return]
 
 
-def rejected_row(source: SourceLife, life: Life, images: ImageStore) -> RejectedRow:
+def rejected_row(source: SourceLife, life: Life, images: ImageStore, cut: GenerateCut) -> RejectedRow:
     """The published row of a life that ended before the data set."""
     stage, step = life.end
     photo: Photo | None = source.outputs.get("screen")
@@ -112,6 +126,9 @@ def rejected_row(source: SourceLife, life: Life, images: ImageStore) -> Rejected
         change=ballots.change if isinstance(ballots, Ballots) else None,
         identity=fidelity.identity if isinstance(fidelity, Fidelity) else None,
         background_rmse=fidelity.background_rmse if isinstance(fidelity, Fidelity) else None,
+        registered_rmse=fidelity.registered_rmse if isinstance(fidelity, Fidelity) else None,
+        motion=edit.motion if edit else None,
+        moved=_moved(edit.motion, cut) if edit else None,
         licence=source.source.licence,
         image_sha256=edit.image if edit else "",
         image=_cell(images, edit.image, life.key, "candidate") if edit else None,

@@ -14,6 +14,7 @@ from schemas.records import Ballots, Candidate, Key, Vote
 from tasks.dataset.rows import row_digest
 from tasks.engine.fingerprint import seed_of
 from tasks.engine.stage import Failed, Outcome, Rejected
+from tasks.generate import how_moved
 from tasks.verify import verdict
 
 Row = TripletRow | RejectedRow
@@ -21,7 +22,7 @@ Row = TripletRow | RejectedRow
 STAGES: Final = ("screen", "generate", "verify", "rank", "caption", "review", "instruct", "publish")
 REASONS: Final[dict[str, frozenset[Reason]]] = {
     "screen": frozenset(list(Reason)[: list(Reason).index(Reason.CAP_IDENTITY) + 1]),
-    "generate": frozenset({Reason.UNCHANGED_PICTURE}),
+    "generate": frozenset({Reason.UNCHANGED_PICTURE, Reason.PICTURE_MOVED}),
     "verify": frozenset(
         {
             Reason.WRONG_POLARITY,
@@ -82,7 +83,9 @@ def ended(row: Row, stage: str, status: Status) -> bool:
 
 def column_faults(row: Row) -> Iterator[Fault]:
     """Values that no column may hold. The other rules need a row without such faults."""
-    numbers = [row.change, row.identity, row.background_rmse, *(vote.confidence for vote in row.votes)]
+    numbers = [row.change, row.identity, row.background_rmse, row.registered_rmse]
+    numbers += [vote.confidence for vote in row.votes]
+    numbers += list(row.motion.model_dump().values()) if row.motion else []
     numbers += [row.score] if isinstance(row, TripletRow) else []
     if not all(math.isfinite(number) for number in numbers if number is not None):
         yield Fault(row.id, "column", "a number is not finite")
@@ -162,7 +165,23 @@ def row_faults(row: Row, config: BuildConfig, *, known_prompt: bool = True) -> I
         auto = config.review.measure.board.name == "auto"
         if (row.review.mode == "auto") != auto:
             yield Fault(row.id, "review", f"the board is '{config.review.measure.board.name}'")
+    yield from _motion_faults(row, config)
     yield from _vote_faults(row, config)
+
+
+def _motion_faults(row: Row, config: BuildConfig) -> Iterator[Fault]:
+    """The flag and the fate must follow from the motion, and only where one is known a background is registered."""
+    words = how_moved(row.motion, config.generate.cut)
+    if row.moved != (None if row.motion is None else bool(words)):
+        yield Fault(row.id, "motion", f"moved is {row.moved}, the motion says '{words}'")
+    if row.registered_rmse is not None and (row.motion is None or row.background_rmse is None):
+        yield Fault(row.id, "motion", "a registered background without a motion or a background")
+    fell = row if isinstance(row, RejectedRow) and row.reason == Reason.PICTURE_MOVED else None
+    rejecting = config.generate.cut.moved == "reject"
+    if fell and not (rejecting and fell.evidence == words):
+        yield Fault(row.id, "motion", f"it fell for its motion; that says '{words}', and the config {rejecting=}")
+    if rejecting and words and after(row, "generate"):
+        yield Fault(row.id, "motion", f"it passed, and {words}")
 
 
 def _vote_faults(row: Row, config: BuildConfig) -> Iterator[Fault]:
@@ -199,7 +218,8 @@ def candidate_of(row: Row) -> Candidate:
         raw_width=0,
         raw_height=0,
         changed_pixels=0,
-        shift=0,
+        local_change=0,
+        motion=row.motion,
     )
 
 

@@ -80,10 +80,10 @@ def _write(run: Run, done: Sequence[dict[str, Commit]], folder: Path) -> None:
         for life in ending_lives(source):
             row: Any
             if life.reached("publish"):
-                row = triplet_row(source, life, run.images)
+                row = triplet_row(source, life, run.images, run.config.generate.cut)
                 triplets.add(row)
             else:
-                row = rejected_row(source, life, run.images)
+                row = rejected_row(source, life, run.images, run.config.generate.cut)
                 rejected.add(row)
             digests.append(row.row_sha256)
     files = {f"data/{name}": rows for name, rows in triplets.close(run.config.split).items()}

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.expressions import Expression
+from schemas.records import Key
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ItemFailed
 from tasks.engine.images import Picture
 from tasks.engine.registry import Registry
+
+NO_KEY: Final = Key("", "")
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class EditRequest:
         target: What it shall show.
         instruction: The sentence an instructed editor gets.
         seed: Non-negative, independent of batch and worker.
+        key: Of the candidate, for editors that look their answer up; empty outside a data set.
     """
 
     source: Picture
@@ -31,6 +35,7 @@ class EditRequest:
     target: Expression
     instruction: str
     seed: int
+    key: Key = NO_KEY
 
 
 class ImageEditor(Protocol):

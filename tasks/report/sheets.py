@@ -37,6 +37,7 @@ class Card:
         rank: 1 is best; None for those that are no finalists.
         end, why: Where it ended and the evidence.
         caption: Of a finalist.
+        moved: What stands out of its geometry.
     """
 
     key: str
@@ -55,6 +56,7 @@ class Card:
     end: str
     why: str
     caption: str
+    moved: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ def _card(life: Life, cut: RankCut) -> Card:
         end=_end(stage, life),
         why="" if told else step.evidence,
         caption=finalist.caption if isinstance(finalist, Finalist) else "",
+        moved=life.steps["generate"].evidence if "generate" in life.steps and stage != "generate" else "",
     )
 
 

@@ -117,7 +117,8 @@ def a_row(number: int, size: int = 10) -> RejectedRow:
     return RejectedRow(
         pool="p", source_id=str(number), target="", editor="", attempt=0, id=f"p/{number}", stage="screen",
         status="rejected", reason="no_face", evidence="", source_expression="", instruction="", votes=(), change=None,
-        identity=None, background_rmse=None, licence="", image_sha256="", schema_version=1, row_sha256="", image=cell,
+        identity=None, background_rmse=None, registered_rmse=None, motion=None, moved=None, licence="", image_sha256="",
+        schema_version=1, row_sha256="", image=cell,
     )  # fmt: skip
 
 

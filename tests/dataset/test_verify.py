@@ -178,6 +178,12 @@ ALTERATIONS = {
     "back check without a checker": Alteration("back check", put(back_check="passed")),
     "no such back check": Alteration("column", put(back_check="fine")),
     "no picture but a hash": Alteration("image", put(image=None), TOP_K),
+    "a picture that moved": Alteration("motion", lambda row: row["motion"].update(dx=9.0)),
+    "zoom of a rejected row": Alteration("motion", lambda row: row["motion"].update(zoom=1.1), TOP_K),
+    "the flag of a motion": Alteration("motion", put(moved=True)),
+    "no motion but a flag": Alteration("motion", put(motion=None)),
+    "a background registered by nothing": Alteration("motion", put(motion=None, moved=None)),
+    "a motion without bounds": Alteration("column", lambda row: row["motion"].update(turn=float("inf"))),
 }
 # What only the hashes guard: no column that is there follows from it. Kept here so that the list is known.
 UNGUARDED = {
@@ -191,6 +197,9 @@ UNGUARDED = {
     "change above its threshold": Alteration("", add("change", 0.01)),
     "identity of an outvoted row": Alteration("", put(identity=0.9), MAJORITY),
     "movie": Alteration("", put(movie="Casablanca")),
+    "motion within its limits": Alteration("", lambda row: row["motion"].update(dx=1.0)),
+    "registered background": Alteration("", add("registered_rmse", 0.5)),
+    "the editor's own size": Alteration("", put(raw_width=7)),
     "reason of a screening": Alteration("", put(reason="pose"), NO_FACE),
     "evidence of a screening": Alteration("", put(evidence="nobody is there"), NO_FACE),
 }

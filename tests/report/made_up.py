@@ -98,7 +98,8 @@ class FakeGenerate(_Named, Generate):
                         raw_width=60,
                         raw_height=40,
                         changed_pixels=0.5,
-                        shift=0.0,
+                        local_change=50.0,
+                        motion=None,
                     ),
                 )
 
