@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKSPACE ?= workspace
 
-.PHONY: demo test test-slow test-torch torch check clean
+.PHONY: demo test test-slow test-torch test-studio torch studio check clean
 
 demo: $(VENV)/base  ## Build a small real data set from photos inside installed packages
 	$(BIN)/fedbench demo --workspace $(WORKSPACE)
@@ -17,6 +17,12 @@ test-slow: $(VENV)/dev  ## Run the tests that take long: kills, servers, big fol
 
 test-torch: $(VENV)/dev $(VENV)/torch  ## Run the tests of what the model extra is for, on tiny random models
 	$(BIN)/python -m pytest -m torch tests/torch
+
+test-studio: $(VENV)/dev  ## Run the tests of human review against a real Label Studio (installs it: 1 GB)
+	$(BIN)/python -m pytest -m studio tests/review
+
+studio: $(VENV)/base  ## Label Studio for human review, with three annotators; Ctrl-C stops it
+	$(BIN)/fedbench review up --workspace $(WORKSPACE) --with-annotators 3
 
 torch: $(VENV)/torch  ## Install the model extra: PyTorch, transformers, diffusers, peft (5 GB)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows import call_verbs, edition_verbs, panel_verbs, prompt_verbs, release_verbs
+from flows import call_verbs, edition_verbs, panel_verbs, prompt_verbs, release_verbs, review_verbs
 from flows.options import load_config
 from flows.verbs import AsJson, ConfigFile, Preset, RunName, Sets, Verbose, Workspace, in_words
 from tasks.engine.errors import ConfigError
@@ -21,7 +21,7 @@ app = typer.Typer(
     "Start with `fedbench demo`: a small real data set from photos inside installed packages, with no key, no GPU "
     "and no download. Then `fedbench build --preset folder --set pools.0.params.root=PHOTOS`.\n\n"
     "Exit codes: 0 done, 2 config, 3 contract (a bug, or a check that found something), 4 stopped (budget, quota), "
-    "5 too many failures, 7 environment.",
+    "5 too many failures, 6 waiting for review, 7 environment.",
 )
 models_app = typer.Typer(no_args_is_help=True, help="The model files: what is here, where it comes from, its licence.")
 app.add_typer(models_app, name="models")
@@ -29,6 +29,7 @@ pools_app = typer.Typer(no_args_is_help=True, help="Your own copies of published
 app.add_typer(pools_app, name="pools")
 app.add_typer(panel_verbs.app, name="panel")
 app.add_typer(prompt_verbs.app, name="prompts")
+app.add_typer(review_verbs.app, name="review")
 app.add_typer(release_verbs.app)
 app.add_typer(edition_verbs.app)
 app.add_typer(call_verbs.app)

@@ -1,0 +1,80 @@
+"""Runs in .venv-studio, where Label Studio is and fedbench is not: makes accounts, and serves.
+
+    server.py people        JSON on stdin: [{"name", "email", "password", "admin", "token"}]; `token` asks for one
+    server.py serve PORT    the development server on 127.0.0.1
+    gunicorn --chdir infra/studio server:application    for teams, after one `people`
+
+All settings come from the environment, which `fedbench review up` makes.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import label_studio
+
+sys.path.insert(0, str(Path(label_studio.__file__).parent))
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "label_studio.core.settings.label_studio")
+
+from django.core.management import call_command
+from django.core.wsgi import get_wsgi_application
+
+application = get_wsgi_application()
+
+from django.core.exceptions import SuspiciousFileOperation
+from io_storages.localfiles import views
+
+_joined = views.safe_join
+
+
+def _inside(root: str, *parts: str) -> str:
+    """Django's `safe_join` looks at the text of a path; here links are followed first, so none leads out."""
+    path = _joined(root, *parts)
+    if not Path(path).resolve().is_relative_to(Path(root).resolve()):
+        raise SuspiciousFileOperation("a link leads out of the image folder")
+    return path
+
+
+views.safe_join = _inside
+
+
+def people() -> None:
+    """Migrate the database and make the accounts that are not there; their ids and new tokens on stdout.
+
+    A token cannot be read again: its signature is not stored. An account that is there keeps its password.
+    """
+    call_command("migrate", "--no-color", verbosity=0)
+    from jwt_auth.models import LSAPIToken
+    from organizations.models import Organization
+    from users.models import User
+
+    made = {}
+    for person in json.load(sys.stdin):
+        user = User.objects.filter(email=person["email"].lower()).first()
+        fresh = user is None
+        if fresh:
+            user = User.objects.create_user(email=person["email"].lower(), password=person["password"])
+            user.first_name = person["name"]
+        user.is_staff = user.is_superuser = person["admin"]
+        organization = Organization.objects.first()
+        if organization is None:
+            organization = Organization.create_organization(
+                created_by=user, title="fedbench", legacy_api_tokens_enabled=False
+            )
+        else:
+            organization.add_user(user)
+        user.active_organization = organization
+        user.save()
+        made[person["name"]] = {"id": user.id, "email": user.email, "fresh": fresh}
+        if fresh or person["token"]:
+            made[person["name"]]["token"] = LSAPIToken.for_user(user).get_full_jwt()
+    # Label Studio prints while it starts; the last line is ours.
+    sys.stdout.write("\n" + json.dumps(made) + "\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "people":
+        people()
+    else:
+        call_command("runserver", "--noreload", f"127.0.0.1:{int(sys.argv[2])}")
