@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from schemas.expressions import Expression
 from schemas.forecasts import Assumptions, Pilot
 from schemas.panels import Panel
+from schemas.reviewing import Review
 from schemas.routes import CallSettings
 from schemas.screening import Screen
 from schemas.sections import Adapter, AdapterField, Adapters, Section
@@ -147,18 +148,6 @@ class NoCut(Section):
     """A stage that decides nothing."""
 
 
-class ReviewMeasure(Section):
-    """Who decides between the finalists."""
-
-    board: AdapterField = Field(default=Adapter(name="auto"))
-
-
-class ReviewCut(Section):
-    """How opinions become a decision."""
-
-    keep_per_source: int = Field(default=1, ge=1, description="Ground truths per source, at most.")
-
-
 class NoMeasure(Section):
     """A stage that measures nothing."""
 
@@ -201,13 +190,6 @@ class Caption(Section):
 
     measure: DescriberMeasure = DescriberMeasure()
     cut: NoCut = NoCut()
-
-
-class Review(Section):
-    """Human or automatic review."""
-
-    measure: ReviewMeasure = ReviewMeasure()
-    cut: ReviewCut = ReviewCut()
 
 
 class Instruct(Section):
@@ -266,6 +248,15 @@ class BuildConfig(Section):
     publish: Publish = Publish()
     pilot: Pilot = Pilot()
     forecast: Assumptions = Assumptions()
+
+    @model_validator(mode="after")
+    def _people_compare_two(self) -> Self:
+        if self.review.measure.board.name == "label_studio":
+            if self.rank.cut.top_k > 2:
+                raise ValueError(f"rank.cut.top_k: people compare two finalists, not {self.rank.cut.top_k}")
+            if len(self.review.cut.annotators) < self.review.cut.votes:
+                raise ValueError("review.cut.annotators: fewer people than review.cut.votes")
+        return self
 
 
 # Fields of BuildConfig that no fingerprint holds, and why.

@@ -17,6 +17,7 @@ from schemas.outcomes import Status
 from schemas.records import Source
 from schemas.routes import routes_in
 from tasks import pilot
+from tasks.boards.answers import NONE_YET, Answers, answers_for
 from tasks.caption import Caption
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ConfigError
@@ -44,6 +45,7 @@ from tasks.review import Review
 from tasks.screen import Screen
 from tasks.sources import POOLS, SourcePool
 from tasks.verify import Verify
+from tasks.waiting import check_waiting
 
 # Runs of stages without a barrier. The first ends in one over all sources; `publish` is one over all triplets.
 SCREENING: Final = ("screen",)
@@ -54,7 +56,8 @@ CANDIDATES: Final = ("generate", "verify", "rank", "caption", "review", "instruc
 class Job:
     """One shard's share of a segment; all a worker needs, and all of it can be pickled.
 
-    `taken` is the run's lineage: an edition that is published meanwhile changes nothing for its workers.
+    `taken` is the run's lineage, and `heard` how many snapshots of people's answers count: an edition that is published
+    and answers that come in meanwhile change nothing for its workers.
     """
 
     workspace: str
@@ -63,6 +66,7 @@ class Job:
     shard: Shard
     done: dict[str, Commit]
     taken: Lineage | None
+    heard: int = 0
 
 
 Mapper = Callable[[Sequence[Job]], Iterable[tuple[Job, dict[str, Commit]]]]
@@ -83,13 +87,14 @@ class Run:
     core: Core | None = None
     core_end: int = 0
     listed: tuple[Source, ...] = ()
+    answers: Answers = NONE_YET
 
     @property
     def folder(self) -> str:
         return f"runs/{self.config.name}"
 
     def job(self, segment: tuple[str, ...], shard: Shard, done: dict[str, Commit]) -> Job:
-        return Job(str(self.store.root), self.config, segment, shard, done, self.executor.taken)
+        return Job(str(self.store.root), self.config, segment, shard, done, self.executor.taken, self.answers.taken)
 
 
 def make_stages(
@@ -98,6 +103,8 @@ def make_stages(
     guard: Guard | None = None,
     withdrawn: Withdrawn = NOBODY,
     core: Core | None = None,
+    *,
+    answers: Answers | None = None,
 ) -> list[Stage[Any, Any]]:
     """The stages of a run, in the order the data flows."""
     return [
@@ -106,7 +113,7 @@ def make_stages(
         Verify(config.verify.measure, config.verify.cut),
         Rank(config.rank.measure, config.rank.cut),
         Caption(config.caption.measure, config.caption.cut),
-        Review(config.review.measure, config.review.cut),
+        Review(config.review.measure, config.review.cut, answers),
         Instruct(config.instruct.measure, config.instruct.cut),
         Publish(config.publish.measure, config.publish.cut, core),
     ]
@@ -139,7 +146,8 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     pools = open_pools(config)
     known = editions(Store(workspace), f"runs/{config.name}")
     taken = lineage(known, config.edition, make_stages(config, pools), config.seed) if config.mode == "replay" else None
-    executor, images = _worker(str(workspace), config.model_dump_json(), withdrawn, json.dumps(taken))
+    answers = answers_for(Store(workspace), config)
+    executor, images = _worker(str(workspace), config.model_dump_json(), withdrawn, json.dumps(taken), answers.taken)
     if extend:
         check_finished(executor.store)
     check_outside(config, executor.stages.values())
@@ -152,7 +160,7 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     # Workers decide neither what is screened nor what is published, so theirs need no guard and no core.
     stages = list(executor.stages.values())
     if kept_out or core:
-        stages = make_stages(config, pools, kept_out.guard if kept_out else None, withdrawn, core)
+        stages = make_stages(config, pools, kept_out.guard if kept_out else None, withdrawn, core, answers=answers)
     listed = (withdrawn.left_of(source) for pool in pools.values() for source in pool.list())
     sources = order(config.seed, listed)
     # With the roots: a pool that lies elsewhere holds other photos, and so is planned anew.
@@ -163,33 +171,33 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
     if extend and executor.store.read_json(path) != values:
         executor.store.write_json(path, values)
     executor = Executor(executor.store, stages, shards, executor.context, taken)
-    return Run(
-        config, executor.store, images, executor, kept_out, core, core.end(shards) if core else 0, tuple(sources)
-    )
+    end = core.end(shards) if core else 0
+    return Run(config, executor.store, images, executor, kept_out, core, end, tuple(sources), answers)
 
 
 @lru_cache(maxsize=4)
-def _worker(workspace: str, config_json: str, withdrawn: Withdrawn, taken_json: str) -> tuple[Executor, ImageStore]:
+def _worker(root: str, config_json: str, withdrawn: Withdrawn, taken: str, heard: int) -> tuple[Executor, ImageStore]:
     """What a process needs to work for a run; made once, so that its threads share decoded pictures and one ledger."""
     config = BuildConfig.model_validate_json(config_json)
-    store = Store(Path(workspace))
+    store = Store(Path(root))
     images = ImageStore(store)
-    calls = Calls(Path(workspace) / "answers.sqlite", config.calls, config.name)
-    log_path = Path(workspace) / "crashes.log"
+    calls = Calls(Path(root) / "answers.sqlite", config.calls, config.name)
+    log_path = Path(root) / "crashes.log"
 
     def log(text: str) -> None:
         with disk(log_path), log_path.open("a") as file:
             file.write(text + "\n")
 
     context = Context(config.seed, images, calls, log)
-    stages = make_stages(config, open_pools(config), None, withdrawn)
-    return Executor(store, stages, (), context, json.loads(taken_json)), images
+    stages = make_stages(config, open_pools(config), None, withdrawn, answers=answers_for(store, config, heard))
+    return Executor(store, stages, (), context, json.loads(taken)), images
 
 
 def work(job: Job) -> dict[str, Commit]:
     """Do a job: what a worker runs, in whatever thread, process or machine."""
     withdrawn = Withdrawn.of(Store(Path(job.workspace)))
-    return do(_worker(job.workspace, job.config.model_dump_json(), withdrawn, json.dumps(job.taken))[0], job)
+    taken = json.dumps(job.taken)
+    return do(_worker(job.workspace, job.config.model_dump_json(), withdrawn, taken, job.heard)[0], job)
 
 
 def do(executor: Executor, job: Job) -> dict[str, Commit]:
@@ -214,6 +222,7 @@ def build(run: Run, mapper: Mapper, tell: Callable[[PilotFound], None] | None = 
     Raises:
         TooManyFailures: A stage failed more often than the config allows.
         PilotStopped: The first sources differ too much from what was expected.
+        WaitingForReview: People have decided on fewer sources than the config calls enough.
     """
     executor = run.executor
     done = _screened(run, mapper)
@@ -235,6 +244,7 @@ def build(run: Run, mapper: Mapper, tell: Callable[[PilotFound], None] | None = 
     done = narrowed(run, done[:end])
     for name in CANDIDATES:
         check_failures(run.store, run.config.max_failed, name, done)
+    check_waiting(executor, run.config, done)
     if any("publish" not in commits for commits in done):
         for shard, commits in zip(executor.shards, done, strict=True):
             executor.measure("publish", shard, executor.kept("instruct", shard, commits))
@@ -285,4 +295,6 @@ def _enough(run: Run, done: Sequence[dict[str, Commit]]) -> bool:
     if cut.target is None or len(done) < run.core_end or any("instruct" not in commits for commits in done):
         return False
     kept = sum(commits["instruct"].statuses.get(Status.KEPT, 0) for commits in done)
+    # A source that waits counts as kept: what people reject, the next build makes up for.
+    kept += sum(commits["review"].statuses.get(Status.WAITING, 0) for commits in done) // 2
     return kept >= math.ceil(cut.target * cut.margin)

@@ -17,6 +17,7 @@ from tasks.engine.store import Store
 from tasks.pipeline import Job, Run, build, do, open_run
 from tasks.report.funnel import FunnelRow, funnel
 from tasks.report.html import write_report
+from tasks.waiting import settle_reviewed
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Result:
 
 def finish(run: Run, done: Sequence[dict[str, Commit]]) -> Result:
     """Publish a built run and write its report; both are left as they are if nothing changed."""
+    settle_reviewed(run.executor, run.config, done, run.answers.taken)
     published = publish(run, done)
     folder = f"reports/{run.config.name}"
     report = run.store.path(f"{folder}/index.html")

@@ -3,15 +3,23 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from schemas.config import ReviewCut, ReviewMeasure
 from schemas.outcomes import Reason
-from schemas.records import Finalist, GroundTruth, Key, Opinion
+from schemas.records import Finalist, GroundTruth, Key, Opinion, Source
+from schemas.reviewing import ReviewCut, ReviewMeasure
 from tasks.boards import BOARDS
+from tasks.boards.answers import Answers
+from tasks.boards.questions import question_of
+from tasks.boards.votes import verdict
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage, Waiting
 
 
 class Review(Stage[Finalist, Opinion]):
-    """The board's opinions, made into at most `keep_per_source` ground truths."""
+    """The board's opinions, or people's answers where it has none yet, made into at most `keep_per_source` truths.
+
+    Args:
+        measure_params, cut_params: As every stage has them.
+        answers: What people have answered so far; the cut takes them beside the measurements.
+    """
 
     name = "review"
     version = 2
@@ -20,6 +28,13 @@ class Review(Stage[Finalist, Opinion]):
     output = GroundTruth
     measure_params: ReviewMeasure
     cut_params: ReviewCut
+
+    def __init__(self, measure_params: ReviewMeasure, cut_params: ReviewCut, answers: Answers | None = None) -> None:
+        super().__init__(measure_params, cut_params)
+        self.answers = answers or Answers()
+
+    def told(self, sources: Sequence[Source]) -> list[str]:
+        return self.answers.about({source.key for source in sources})
 
     def identities(self) -> list[object]:
         board = self.measure_params.board
@@ -37,8 +52,7 @@ class Review(Stage[Finalist, Opinion]):
     def cut(self, items: Sequence[Item[Finalist, Opinion]]) -> Iterator[tuple[Key, Outcome]]:
         kept = 0
         in_order = sorted(items, key=lambda item: item.row.rank)
-        for item in in_order:
-            opinion = item.measurement
+        for item, opinion in zip(in_order, self._opinions(in_order), strict=True):
             if opinion.chosen is None:
                 yield item.key, Waiting(opinion.note)
             elif opinion.chosen and kept < self.cut_params.keep_per_source:
@@ -46,10 +60,26 @@ class Review(Stage[Finalist, Opinion]):
                 runner_up = next((other.row.image for other in in_order if other.key != item.key), "")
                 yield item.key, Kept(_ground_truth(item.row, opinion, runner_up), opinion.note)
             else:
-                yield (
-                    item.key,
-                    Rejected(Reason.NOT_CHOSEN, f"rank {item.row.rank}; {opinion.mode} review did not choose it"),
-                )
+                why = f" ({opinion.note})" if opinion.mode == "human" else ""
+                words = f"rank {item.row.rank}; {opinion.mode} review did not choose it{why}"
+                yield item.key, Rejected(Reason.NOT_CHOSEN, words)
+
+    def _opinions(self, in_order: Sequence[Item[Finalist, Opinion]]) -> list[Opinion]:
+        """The board's opinions on one source, completed by what people have answered."""
+        opinions = [item.measurement for item in in_order]
+        if all(opinion.chosen is not None for opinion in opinions):
+            return opinions
+        question = question_of([item.row for item in in_order])
+        decided = verdict(self.answers.to(question.digest), self.cut_params)
+        return [
+            opinion.model_copy(
+                update={
+                    "chosen": None if decided.usable is None else item.row.image in decided.usable,
+                    "note": decided.note,
+                }
+            )
+            for item, opinion in zip(in_order, opinions, strict=True)
+        ]
 
 
 def _ground_truth(finalist: Finalist, opinion: Opinion, runner_up: str) -> GroundTruth:

@@ -15,4 +15,7 @@ class ReviewBoard(Protocol):
         ...
 
 
-BOARDS: Registry[ReviewBoard] = Registry("review board", {"auto": "tasks.boards.auto:AutoBoard"})
+BOARDS: Registry[ReviewBoard] = Registry(
+    "review board",
+    {"auto": "tasks.boards.auto:AutoBoard", "label_studio": "tasks.boards.label_studio:LabelStudioBoard"},
+)

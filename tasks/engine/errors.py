@@ -60,6 +60,12 @@ class TooManyFailures(FedbenchError):
     exit_code = 5
 
 
+class WaitingForReview(FedbenchError):
+    """People have yet to decide; a later run goes on."""
+
+    exit_code = 6
+
+
 class WorkspaceError(FedbenchError):
     """The disk, a lock or a file of the workspace or the environment."""
 

@@ -79,7 +79,8 @@ class Executor(Measurer):
         if reads not in done or before not in done:
             return None
         digests = [done[reads].kept_digest, done[before].kept_digest]
-        return [*(self.homes(name, shard) if digests[0] != _NOTHING else ()), *digests]
+        homes = self.homes(name, shard) if digests[0] != _NOTHING else ()
+        return [*homes, *digests, *self.stages[name].told(shard.sources)]
 
     def fingerprint(self, name: str, inputs: Sequence[list[str] | None], place: int) -> str | None:
         """Fingerprint of a stage's decisions on the shard at `place`; None while its inputs are not known."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel
 
 from schemas.outcomes import FailureKind, Reason, Status
-from schemas.records import Key, Record
+from schemas.records import Key, Record, Source
 from schemas.routes import deciding
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ContractError
@@ -157,6 +157,10 @@ class Stage(Generic[Row, M]):
     def cut_identity(self) -> list[Any]:
         """Everything but the measurements that decides a cut."""
         return [self.name, self.version, self.cut_params.model_dump(mode="json")]
+
+    def told(self, sources: Sequence[Source]) -> list[str]:
+        """Digests of what the cut takes from outside about these sources, beside measurements: people's answers."""
+        return []
 
     def owes(self, row: Row) -> Sequence[Key]:
         """The keys this row will leave the stage as."""

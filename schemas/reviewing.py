@@ -1,0 +1,50 @@
+"""The config of review: who decides between the finalists of a source, and how answers become a decision."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from schemas.sections import Adapter, AdapterField, Section
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
+
+
+class ReviewMeasure(Section):
+    """Who decides between the finalists."""
+
+    board: AdapterField = Field(default=Adapter(name="auto"))
+
+
+class ReviewCut(Section):
+    """How opinions become a decision."""
+
+    keep_per_source: int = Field(default=1, ge=1, description="Ground truths per source, at most.")
+    annotators: tuple[Name, ...] = Field(
+        default=("ann1", "ann2", "ann3"), description="Who is asked and counts: accounts by the part before the @."
+    )
+    former: tuple[Name, ...] = Field(default=(), description="Who is asked no more, and still counts.")
+    votes: int = Field(default=3, ge=1, description="Answers per source; more than half of them decide.")
+    adjudicators: tuple[Name, ...] = Field(
+        default=(), description="Who decides where there is no majority; without anybody, such a source is dropped."
+    )
+
+    @model_validator(mode="after")
+    def _everybody_has_one_part(self) -> Self:
+        names = [*self.annotators, *self.former, *self.adjudicators]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{twice[0]} stands twice among annotators, former and adjudicators")
+        return self
+
+
+class Review(Section):
+    """Human or automatic review."""
+
+    measure: ReviewMeasure = ReviewMeasure()
+    cut: ReviewCut = ReviewCut()
+    enough: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="Share of the sources in review that must be decided before a build publishes; 0: any.",
+    )
