@@ -113,11 +113,11 @@ def forecast(
 def status(
     workspace: Workspace = Path("workspace"), run: RunName = None, sets: Sets = None, json: AsJson = False
 ) -> None:
-    """Show what is done and what is due, stage by stage, without doing any of it.
+    """Show what is done and what is due, stage by stage, and what was asked outside, without doing any of it.
 
     With `--set`: what a build with that change would reuse.
     """
-    from flows.console import show_status
+    from flows.statuses import show_status
 
     show_status(workspace, run, sets or (), as_json=json)
 

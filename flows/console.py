@@ -22,12 +22,11 @@ from tasks.dataset.verify import verified_words, verify
 from tasks.engine import weights
 from tasks.engine.dossier import Life, SourceLife, lives
 from tasks.engine.errors import ConfigError
-from tasks.engine.recut import recalled
 from tasks.engine.stage import Failed
 from tasks.engine.store import Store
 from tasks.engine.tombstones import read_withdrawals
-from tasks.pipeline import Run, narrowed, open_run
-from tasks.report.funnel import funnel, funnel_table
+from tasks.pipeline import Run, open_run
+from tasks.report.funnel import funnel_table
 from tasks.results import Result, finish_if_done, saved_config
 
 OUT = Console()
@@ -130,47 +129,6 @@ def opened(workspace: Path, name: str | None, sets: Sequence[str] = ()) -> Run:
     for option in sets:
         assign(values, option)
     return open_run(workspace.resolve(), validate(values), extend=False)
-
-
-def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_json: bool) -> None:
-    """Per stage: shards done and due, and the funnel so far."""
-    run = opened(workspace, name, sets)
-    rows = funnel(run.executor.order, narrowed(run, run.executor.commits()))
-    gone = read_withdrawals(run.store)
-    if as_json:
-        reuse = {
-            stage: {"measured": known, "due": missing} for stage, (known, missing) in recalled(run.executor).items()
-        }
-        print_json(
-            {
-                "run": run.config.name,
-                "funnel": [asdict(row) for row in rows],
-                "rows": reuse,
-                "withdrawn": [str(stone.key) for stone in gone.tombstones],
-                "withdrawal_unfinished": gone.unfinished is not None,
-            }
-        )
-        return
-    OUT.print(funnel_table(rows))
-    due = [row.stage for row in rows if not row.complete]
-    if not run.executor.shards:
-        OUT.print("No source is planned yet: everything is due.")
-    elif due:
-        OUT.print(f"Due: {', '.join(due)}. The rest is reused; of these stages:")
-        for stage, (known, missing) in recalled(run.executor).items():
-            if stage in due and known + missing:
-                OUT.print(f"  {stage:<9} {known} rows are measured already, {missing} need their model")
-        OUT.print("Rows that models have yet to let pass come on top.")
-    else:
-        OUT.print("Everything is done.")
-    if gone.tombstones:
-        OUT.print(f"Withdrawn from this workspace for good: {_some([str(stone.key) for stone in gone.tombstones])}")
-    if gone.unfinished:
-        OUT.print("A withdrawal was stopped before its end: run `fedbench withdraw` once more; it needs no key.")
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def show_life(workspace: Path, name: str | None, key: str, *, as_json: bool) -> None:

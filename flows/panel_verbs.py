@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from flows.options import load_config
-from flows.verbs import AsJson, ConfigFile, Preset, Sets, Workspace, in_words
+from flows.verbs import AsJson, ConfigFile, Preset, RunName, Sets, Workspace, in_words
 
 app = typer.Typer(no_args_is_help=True, help="Panels of voters: how right they are where the truth is known.")
 Pools = Annotated[
@@ -54,6 +54,20 @@ def accuracy(
     told += [f"calls.budget={budget}"] if budget is not None else []
     chosen = load_config(preset, config, [*told, *(sets or ())])
     try_panel(workspace, chosen, limit=limit, planted=planted, dry_run=dry_run, as_json=json)
+
+
+@app.command()
+@in_words
+def calibration(workspace: Workspace = Path("workspace"), run: RunName = None, json: AsJson = False) -> None:
+    """Tell of a build's panel: who agrees with the majority and with people, who abstains, and which way they lean.
+
+    Leanings are by target and source expression, and by gender, race and age where pools say them: how much oftener
+    or seldomer a voter names a polarity than it was asked for. With the pass rate under both majority rules. It reads
+    the workspace; no model runs.
+    """
+    from flows.calibration import show_calibration
+
+    show_calibration(workspace, run, as_json=json)
 
 
 def _pools(named: list[str]) -> str:

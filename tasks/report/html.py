@@ -11,12 +11,14 @@ import jinja2
 
 from schemas.expressions import EXPRESSIONS
 from schemas.forecasts import PilotFound
+from tasks.engine.account import accounts, dollars_of, notes
 from tasks.engine.dossier import SourceLife, lives
 from tasks.engine.errors import ConfigError
 from tasks.engine.rows import Commit
 from tasks.pilot import pilot_file
 from tasks.pipeline import Run
 from tasks.report import funnel, mix, recipe
+from tasks.report.lean import GROUPINGS
 from tasks.report.sheets import Sheet, sheet
 from tasks.report.survey import Survey
 from tasks.report.thumbs import Thumbs
@@ -86,11 +88,15 @@ def write_report(run: Run, done: Sequence[dict[str, Commit]], folder: Path | str
                 page.published = sum(truth.published for one in held for truth in one.truths)
                 write(page.name, "sources.html.j2", page=page, sheets=held)
                 held = []
+    asked = accounts(run.store.path("answers.sqlite"), run.config.name)
     return write(
         "index.html",
         "index.html.j2",
         rows=rows,
         survey=survey,
+        accounts=asked,
+        dollars=dollars_of(asked),
+        notes=notes(asked),
         sheets=held,
         parts=recipe.parts(run.config),
         limits=recipe.limits(run.config),
@@ -120,7 +126,9 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(EXPRESSIONS=EXPRESSIONS, CUTS=mix.CUTS, because=funnel.because, page_of=_page_of)
+    environment.globals.update(
+        EXPRESSIONS=EXPRESSIONS, CUTS=mix.CUTS, GROUPINGS=GROUPINGS, because=funnel.because, page_of=_page_of
+    )
     environment.filters.update(number=_number, percent=_percent, plain=_plain)
     return environment
 

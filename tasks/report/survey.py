@@ -21,7 +21,7 @@ class Survey:
     def __init__(self, config: BuildConfig) -> None:
         rank, verify = config.rank.cut, config.verify.cut
         self.mix = Mix()
-        self.voices = Voices(config.verify.measure.panel, verify.majority)
+        self.voices = Voices(config.verify.measure.panel, verify)
         self.identity = Spread("Identity", "cosine of source and edit", rank.min_identity, "least")
         self.background = Spread("Background", "RMSE outside the faces, 0–255", rank.max_background_rmse, "most")
         self.change = Spread("Change", "blendshape distance from the source", verify.min_change, "least")
@@ -34,8 +34,8 @@ class Survey:
     def add(self, life: SourceLife, sheet: Sheet) -> None:
         """Take in one source."""
         self.mix.add(life)
+        self.voices.add(life)
         for candidate in life.candidates:
-            self.voices.add(candidate)
             ballots, fidelity = candidate.measured.get("verify"), candidate.measured.get("rank")
             if isinstance(ballots, Ballots):
                 self.change.add(ballots.change)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from schemas.outcomes import FailureKind
-from tasks.engine.account import accounts, notes
+from tasks.engine.account import accounts, dollars_of, notes, runs_of
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ConfigError, FatalError, ItemFailed, PermanentError, StoppedError, TransientError
 from tasks.providers import loop, pictures
@@ -154,13 +154,38 @@ def test_the_account_tells_what_a_bill_may_differ_by(opened: Opened, provider: L
     ask_all(calls, [route(provider.url)], [77])
     (held,) = accounts(tmp_path / "answers.sqlite", "run")
     assert (held.total.calls, held.total.cached, held.total.failed) == (21, 5, 1)
-    assert (held.providers, held.priced) == (("loopback",), ("2026-11-01",))
+    assert (held.answered, held.refused, held.failed) == (20, 0, 1)
+    assert (held.provider, held.priced) == ("loopback", ("2026-11-01",))
+    assert held.dollars == held.total.cost > 0
     assert held.p50_s is not None
     assert held.p95_s is not None
     assert 0 < held.p50_s <= held.p95_s
     assert [note.split()[0] for note in notes([held])] == ["1", "costs"]
     assert accounts(tmp_path / "answers.sqlite", "another") == []
     assert notes([]) == []
+
+
+def test_the_account_tells_providers_refusals_and_unknown_prices_apart(
+    opened: Opened, provider: Loopback, tmp_path: Path
+) -> None:
+    calls = opened()
+    free = route(provider.url, provider="elsewhere", price=None)
+    ask_all(calls, [route(provider.url)], range(3))
+    ask_all(calls, [free], range(10, 14))
+    provider.always = "400 policy"
+    ask_all(calls, [free], [77])
+    ask_all(calls, [free], [77])
+    elsewhere, loopback = accounts(tmp_path / "answers.sqlite", "run")
+    assert (elsewhere.provider, loopback.provider) == ("elsewhere", "loopback")
+    assert elsewhere.total.model == loopback.total.model
+    assert (elsewhere.total.calls, elsewhere.answered, elsewhere.refused, elsewhere.total.cached) == (5, 4, 1, 1)
+    assert elsewhere.troubles == {"refused": 1, "unpriced": 4}
+    assert elsewhere.dollars is None, "an unknown price is no price of 0"
+    assert elsewhere.plain()["dollars"] is None
+    assert "cost" not in elsewhere.plain()
+    assert dollars_of([elsewhere, loopback]) == loopback.dollars
+    assert dollars_of([elsewhere]) is None
+    assert runs_of(tmp_path / "answers.sqlite") == ["run"]
 
 
 def test_a_picture_is_encoded_once_per_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,10 +33,9 @@ def test_an_empty_mix_has_no_shares() -> None:
 
 def test_the_panel_counts_answers_abstentions_and_agreement(tmp_path: Path) -> None:
     run, done = made_up(tmp_path, ["a"])
-    voices = Voices(run.config.verify.measure.panel, "panel")
+    voices = Voices(run.config.verify.measure.panel, run.config.verify.cut)
     for life in lives(run.executor, run.executor.shards[0], done[0]):
-        for candidate in life.candidates:
-            voices.add(candidate)
+        voices.add(life)
     right, other = voices.voices
     assert (right.asked, right.answered, right.target_share) == (5, 5, 1)
     assert other.answers == {Polarity.POSITIVE: 2, Polarity.NEGATIVE: 2}
@@ -47,7 +46,7 @@ def test_the_panel_counts_answers_abstentions_and_agreement(tmp_path: Path) -> N
 
 def test_a_voter_never_asked_has_no_shares(tmp_path: Path) -> None:
     run, _ = made_up(tmp_path, ["no-face"])
-    voice = Voices(run.config.verify.measure.panel, "panel").voices[0]
+    voice = Voices(run.config.verify.measure.panel, run.config.verify.cut).voices[0]
     assert (voice.agreement, voice.target_share) == (None, None)
 
 
