@@ -64,7 +64,7 @@ REST: Final[tuple[Place, ...]] = (
     ("row digests", execute, "digest"),
     ("changed pixels", generate, "changed_pixels"),
     ("shift", generate, "shift"),
-    ("perceptual hash", hashes, "perceptual_hash"),
+    ("perceptual hash", hashes, "perceptual_hashes"),
     ("pixel hash", hashes, "pixel_sha256"),
     ("data set rows", RowWriter, "add"),
 )

@@ -46,7 +46,7 @@ PARTS: Final[tuple[Place, ...]] = (
     ("landmarks", analyzer.MediapipeAnalyzer, "_measure"),
     ("vectors", identity.Embedder, "_embed"),
     ("hashes of pixels", hashes, "pixel_sha256"),
-    ("perceptual hashes", hashes, "perceptual_hash"),
+    ("perceptual hashes", hashes, "perceptual_hashes"),
     ("exposure", screen, "exposure_shares"),
     ("sharpness", screen, "sharpness"),
     ("PNG encoding", images, "encode_png"),

@@ -5,6 +5,8 @@ Reasons of `UnreadableImage`, from here: `empty`, `not_an_image`, `truncated`, `
 """
 
 import io
+import struct
+import zlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +26,8 @@ _FORMATS: Final = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 _MAGIC: Final = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"BM", b"GIF8", b"II*\0", b"MM\0*")
 _ORIENTATION: Final = 0x0112
 _FLIPS: Final = {2: (1, -1), 3: (-1, -1), 4: (-1, 1), 6: (1, -1), 7: (-1, -1), 8: (-1, 1)}
+_PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
+_PNG_UP: Final = 2  # the filter "difference from the row above"
 
 
 def decode(data: bytes, max_pixels: int = MAX_PIXELS) -> NDArray[np.uint8]:
@@ -59,23 +63,31 @@ def decode(data: bytes, max_pixels: int = MAX_PIXELS) -> NDArray[np.uint8]:
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """The PNG we store: the same bytes for the same pixels, no metadata, fast rather than small.
+    """The PNG we store: the same bytes for the same pixels on every machine, no metadata, fast rather than small.
+
+    Each row is stored as its difference from the row above, deflated by libdeflate at level 1. Filter and level are
+    part of every digest: others give other bytes for the same pixels. OpenCV's encoder takes twice the time for a
+    larger file; ISA-L's deflate would take half, but its bytes depend on the processor.
 
     Args:
         pixels: RGB (H, W, 3) uint8.
     """
-    import cv2
+    import deflate
 
-    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
         raise ValueError(f"expected RGB (H, W, 3) uint8, got {pixels.shape} {pixels.dtype}")
-    bgr = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2BGR)
-    # They are part of every digest: others give other bytes for the same pixels. One filter for all rows and runs
-    # alone to look for take half the time of level 1 by itself, to write and to read, for about the same size.
-    options = (cv2.IMWRITE_PNG_COMPRESSION, 1, cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE)
-    done, data = cv2.imencode(".png", bgr, [*options, cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_UP])
-    if not done:
-        raise ValueError(f"OpenCV could not encode {pixels.shape} as PNG")
-    return bytes(data)
+    height, width = pixels.shape[:2]
+    rows = np.ascontiguousarray(pixels).reshape(height, 3 * width)
+    filtered = np.empty((height, 1 + 3 * width), np.uint8)
+    filtered[:, 0] = _PNG_UP
+    filtered[0, 1:] = rows[0]
+    np.subtract(rows[1:], rows[:-1], out=filtered[1:, 1:])
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits, RGB, not interlaced
+    chunks = ((b"IHDR", header), (b"IDAT", deflate.zlib_compress(filtered, 1)), (b"IEND", b""))
+    return _PNG_SIGNATURE + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(name)))
+        for name, data in chunks
+    )
 
 
 def decode_png(data: bytes) -> NDArray[np.uint8]:

@@ -99,7 +99,7 @@ WEIGHTS: dict[str, Weight] = {
             name="sface",
             purpose="identity vectors, 128-d, for the demo and for tests; publish numbers with buffalo_l",
             licence="Apache-2.0 (SFace, OpenCV Zoo)",
-            derivation=Derivation("sface_int8", "tasks.faces.sface_convert:convert", 1),
+            derivation=Derivation("sface_int8", "tasks.faces.sface_convert:convert", 2),
         ),
         Weight(
             name="fer",

@@ -2,7 +2,8 @@
 
 The distributed graph lists every weight as an input and stores the weights block-quantised behind
 DequantizeLinear nodes that would run again at every call. Folding them once is exact (same fp32 products),
-twice as fast to run, and leaves a graph with the one input `data`.
+twice as fast to run, and leaves a graph with the one input `data`. Writing each PRelu as four plain operations is
+exact as well, and twice as fast again: onnxruntime's own spends more time than all convolutions together.
 """
 
 from pathlib import Path
@@ -36,6 +37,8 @@ def convert(source: Path, target: Path) -> None:
         elif node.op_type == "Reshape" and all(name in constants for name in node.input):
             values, shape = (numpy_helper.to_array(constants[name]) for name in node.input)
             constants[node.output[0]] = numpy_helper.from_array(values.reshape(shape), node.output[0])
+        elif node.op_type == "PRelu":
+            kept.extend(_without_prelu(node))
         elif node.op_type == "Dropout":  # nothing to do at inference
             renamed[node.output[0]] = node.input[0]
         else:
@@ -51,6 +54,20 @@ def convert(source: Path, target: Path) -> None:
         value.type.tensor_type.shape.dim[0].dim_param = "N"
     onnx.checker.check_model(model)
     target.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def _without_prelu(node: Any) -> list[Any]:
+    """relu(x) + slope · (x − relu(x)): bit for bit what PRelu gives, since one of the two summands is always 0."""
+    from onnx import helper
+
+    (data, slope), (result,) = node.input, node.output
+    above, below, scaled = (f"{result}_{part}" for part in ("above", "below", "scaled"))
+    return [
+        helper.make_node("Relu", [data], [above]),
+        helper.make_node("Sub", [data, above], [below]),
+        helper.make_node("Mul", [below, slope], [scaled]),
+        helper.make_node("Add", [above, scaled], [result]),
+    ]
 
 
 def _dequantise(node: Any, tensors: list[NDArray[Any]]) -> NDArray[np.float32]:

@@ -12,6 +12,7 @@ from PIL import Image, ImageCms, ImageFile, ImageOps
 
 from tasks.engine.decode import decode, decode_png, encode_png
 from tasks.engine.errors import UnreadableImage
+from tasks.engine.fingerprint import sha256
 from tests import nasty
 
 NASTY = nasty.nasty_bytes()
@@ -151,9 +152,20 @@ def test_stored_png_round_trips_and_is_the_same_each_time(height: int, width: in
         decode_png(data[:-3])
 
 
-def test_encode_refuses_other_layouts() -> None:
+def test_the_stored_png_is_one_that_everybody_reads_and_the_same_on_every_machine() -> None:
+    rows, columns = np.mgrid[:97, :131]
+    pixels = np.stack([rows * columns // 60, rows + columns, np.abs(rows - columns)], -1).astype(np.uint8)
+    data = encode_png(pixels)
+    with Image.open(io.BytesIO(data)) as image:
+        assert (image.format, image.mode, image.info) == ("PNG", "RGB", {})
+        np.testing.assert_array_equal(np.asarray(image), pixels)
+    assert sha256(data) == "3b4c0f7ae1cfba0cbb33ad38408e56f55784f5ed0ab7d86c848ef66fc8b46200"
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 8, 4), (0, 8, 3), (8, 0, 3)])
+def test_encode_refuses_other_layouts(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="expected RGB"):
-        encode_png(np.zeros((8, 8), np.uint8))
+        encode_png(np.zeros(shape, np.uint8))
 
 
 def test_a_phone_photo_of_several_pictures_gives_the_first() -> None:
