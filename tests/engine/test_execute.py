@@ -280,8 +280,8 @@ def test_only_what_may_go_better_is_tried_again(
 
 
 def test_a_stage_that_fails_too_often_stops_the_run_and_is_resumed(tmp_path: Path, world: fakes.World) -> None:
-    settings = config("max_failed=0.1", "verify.cut.min_votes=3")
-    with pytest.raises(TooManyFailures, match=r"'verify' failed on \d+ of \d+ rows \(insuff.*max_failed=0\.1"):
+    settings = config("max_failed=0.05", "verify.cut.min_votes=3")
+    with pytest.raises(TooManyFailures, match=r"'verify' failed on \d+ of \d+ rows \(insuff.*max_failed=0\.05"):
         build(tmp_path, settings)
     world.asked.clear()
     assert not set(build(tmp_path, config("max_failed=1.0", "verify.cut.min_votes=3")).counts) & {
