@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 VISIBLE_LEVELS: Final = 2
+WORK_SIDE: Final = 256  # pixels: longest side that differences are blurred at
 BLUR_SHARE: Final = 1 / 64  # of the longer side, as the blur's sigma
 
 
@@ -27,6 +28,11 @@ def local_change(source: NDArray[np.uint8], edit: NDArray[np.uint8]) -> float:
     inside the face does not part them (up to 3.6 for JPEG 75, from 1.9 for edits of .3), and a share of changed
     pixels less. A neutral face that was to become neutral has as little as a re-encoded one, and is unchanged.
     """
-    sigma = max(source.shape[:2]) * BLUR_SHARE
     difference = source.astype(np.float32) - edit.astype(np.float32)
-    return round(float(np.abs(cv2.GaussianBlur(difference, (0, 0), sigma)).max()), 3)
+    height, width = source.shape[:2]
+    scale = WORK_SIDE / max(height, width)
+    if scale < 1:  # a blur of 16 px on a large picture would take longer than most editors of this machine
+        size = (max(1, round(width * scale)), max(1, round(height * scale)))
+        difference = cv2.resize(difference, size, interpolation=cv2.INTER_AREA)
+    blurred = cv2.GaussianBlur(difference, (0, 0), max(difference.shape[:2]) * BLUR_SHARE)
+    return round(float(np.abs(blurred).max()), 3)
