@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from schemas.expressions import Expression
 from schemas.forecasts import Assumptions, Pilot
+from schemas.hosted import EditorField
 from schemas.panels import Panel
 from schemas.reviewing import Review
 from schemas.routes import CallSettings
@@ -22,7 +23,7 @@ class TopUp(Section):
 
     source: Expression | None = Field(default=None, description="What the sources show; null for any.")
     target: Expression = Field(description="What they shall show.")
-    editor: AdapterField | None = Field(default=None, description="A second editor; null for the first once more.")
+    editor: EditorField | None = Field(default=None, description="A second editor; null for the first once more.")
     called: str = Field(
         default="",
         pattern=r"^([a-z0-9][a-z0-9_-]{0,39})?$",
@@ -38,7 +39,7 @@ class TopUp(Section):
 class GenerateMeasure(Section):
     """How candidates are made."""
 
-    editor: AdapterField = Field(default=Adapter(name="warp"), description="Image editor.")
+    editor: EditorField = Field(default=Adapter(name="warp"), description="Image editor.")
     targets: tuple[Expression, ...] = Field(default=(), description="Only these targets; empty for all six.")
     attempts: int = Field(default=1, ge=1, le=10, description="Candidates per target.")
     top_up: tuple[TopUp, ...] = Field(default=(), description="Further candidates for short cells.")

@@ -54,4 +54,6 @@ class ImageEditor(Protocol):
         ...
 
 
-EDITORS: Registry[ImageEditor] = Registry("editor", {"warp": "tasks.editors.warp:WarpEditor"})
+EDITORS: Registry[ImageEditor] = Registry(
+    "editor", {"warp": "tasks.editors.warp:WarpEditor", "api": "tasks.editors.api:ApiEditor"}
+)

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from schemas.outcomes import FailureKind
 from schemas.routes import CallSettings, ProviderLimit
+from tasks.engine.blobs import Blobs
 from tasks.engine.errors import (
     ConfigError,
     FatalError,
@@ -48,6 +49,7 @@ class Calls:
 
     Attributes:
         may_send: Whether a question without a stored answer may be sent.
+        blobs: Pictures that answers name.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Calls:
         self._halt = threading.Event()
         self._clock, self._sleep, self._uniform = clock, sleep or self._halt.wait, uniform
         self._ledger = Ledger(path, run)
+        self.blobs = Blobs(path.parent)
         self._pool = Pool(settings.in_flight)
         # Guards all below; notified whenever a call comes back.
         self._changed = threading.Condition()

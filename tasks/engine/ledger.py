@@ -253,6 +253,11 @@ class Ledger:
             requests = reader.execute("SELECT request FROM answers")
             return sum(_names(request, images) for (request,) in requests)
 
+    def blobs(self) -> set[str]:
+        """Every sha256 that answers name: more than their blobs, never less. Makes no file."""
+        rows = _read(self._file.path, "SELECT raw FROM answers WHERE raw IS NOT NULL")
+        return {digest for (raw,) in rows for digest in re.findall("[0-9a-f]{64}", raw)}
+
     def spent(self, after: int = 0) -> list[Spent]:
         """This run's answers by role and model, behind the row `after`. Reads beside a writer, and makes no file."""
         return [Spent(*row) for row in _read(self._file.path, _SPENT, self._run, after)]

@@ -41,6 +41,8 @@ _PARAMETER: Final = re.compile(
     r"|unknown (parameter|field|name)|unrecognized (request )?argument|UnsupportedParamsError)",
     re.IGNORECASE,
 )
+# What litellm says, as a mistake of ours (422), where Gemini's answer was cut on the way.
+_TORN: Final = re.compile(r"Error converting to valid response", re.IGNORECASE)
 _RETRY_DELAY: Final = re.compile(r"retryDelay\W+(\d+(?:\.\d+)?)s|try again in (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
 
 
@@ -54,6 +56,8 @@ def classed(route: Route, status: int | None, message: str, headers: Mapping[str
         headers: Of the answer; `retry-after` is honoured.
     """
     said = f"{status or 'no answer'}: {message}"
+    if _TORN.search(message):
+        return TransientError(said)
     if hint := _hint_if_fatal(route, status, message):
         return FatalError(said, hint)
     if status in _POLICY_STATUS and _POLICY.search(message):

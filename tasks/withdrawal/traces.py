@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from tasks.engine.blobs import Blobs
 from tasks.engine.ledger import Ledger
 from tasks.engine.store import Store, disk
 from tasks.withdrawal.parts import planned
@@ -41,12 +42,23 @@ def remove_pictures(store: Store, gone: Collection[str], used: Collection[str]) 
 
 
 def forget_answers(store: Store, gone: Collection[str]) -> list[str]:
-    """Delete outside answers about these pictures; the providers that saw them, one per answer."""
+    """Delete outside answers about these pictures, and every blob that no answer names.
+
+    Also those that a killed run left: nobody can tell whom they show. A kill in between leaves blobs to the next time.
+
+    Returns:
+        The providers that saw the pictures, one per answer.
+    """
     ledger = Ledger(store.path(ANSWERS), "")
     try:
-        return ledger.forget(gone)
+        providers, named = ledger.forget(gone), ledger.blobs()
     finally:
         ledger.close()
+    blobs = Blobs(store.root)
+    for digest in list(blobs.digests()):
+        if digest not in named:
+            blobs.remove(digest)
+    return providers
 
 
 def remove_reports(store: Store, keys: Collection[str]) -> None:

@@ -1,0 +1,117 @@
+"""An editor behind an address: a provider's model that draws, or an image-edit server of your own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field, model_validator
+
+from schemas.hosted import spelled_out
+from schemas.outcomes import FailureKind
+from schemas.routes import Route
+from tasks.editors import EditRequest
+from tasks.engine.blobs import Blobs
+from tasks.engine.calls import Calls
+from tasks.engine.decode import decode
+from tasks.engine.errors import ItemFailed, UnreadableImage
+from tasks.engine.registry import Adapter
+from tasks.providers.asking import stays_here
+from tasks.providers.drawing import Drawn, Sketch
+from tasks.providers.images import TOKENS_IN, TOKENS_OUT, check_drawing, draw
+from tasks.providers.words import is_refusal
+
+TRIES = 2
+
+
+class ApiEditor(Adapter):
+    """Sends the photo and the instruction, as it stands, and takes the picture that comes back.
+
+    A refusal, a block or an answer in words is a failure with the model's own words; nothing is made up for it. An
+    answer without a picture, or with one that cannot be read, is asked for once more.
+    """
+
+    class Params(BaseModel, extra="forbid", frozen=True):
+        """Which model, and how it is asked. `model: NAME` stands for the row of that name in `hosted_editors.yaml`.
+
+        Attributes:
+            name: What people call the model.
+            routes: Ways to it, the preferred one first.
+            watermark: What its pictures are marked with; goes into every row.
+            seeded: Whether the providers take a seed.
+            side: Pixels of the longer side of the photo that is sent.
+        """
+
+        name: str = Field(min_length=1)
+        routes: tuple[Route, ...] = Field(min_length=1)
+        watermark: str = ""
+        seeded: bool = False
+        side: int = Field(default=1024, ge=64, le=4096)
+
+        @model_validator(mode="before")
+        @classmethod
+        def _spelled_out(cls, values: Any) -> Any:
+            return spelled_out(values) if isinstance(values, dict) else values
+
+    params: Params
+    version = 1
+    local = ("name", "watermark")
+    remote = True
+    device = "outside"
+    seconds = 15.0
+
+    @classmethod
+    def family_of(cls, params: Any) -> str:
+        return str(params.routes[0].family)
+
+    @classmethod
+    def model(cls, params: Any) -> str:
+        return str(params.routes[0].model)
+
+    @classmethod
+    def dollars(cls, params: Any) -> float | None:
+        route = params.routes[0]
+        if route.price is None:
+            return 0.0 if stays_here(route) else None
+        return float(route.price.cost(TOKENS_IN, TOKENS_OUT, 1))
+
+    @classmethod
+    def sends_outside(cls, params: Any) -> bool:
+        return not all(stays_here(route) for route in params.routes)
+
+    @classmethod
+    def check(cls, params: Any) -> None:
+        check_drawing(params.routes)
+
+    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[NDArray[np.uint8] | ItemFailed]:
+        """A picture at the model's own size, or why there is none: REFUSED, BAD_OUTPUT, PROVIDER (maybe retryable).
+
+        Raises:
+            StoppedError: A budget, a key, a quota or an unknown model.
+        """
+        return [self._edit(request, call) for request in requests]
+
+    def _edit(self, request: EditRequest, call: Calls) -> NDArray[np.uint8] | ItemFailed:
+        params = self.params
+        result: NDArray[np.uint8] | ItemFailed = ItemFailed(FailureKind.BAD_OUTPUT, "it was not asked")
+        for again in range(TRIES):
+            sketch = Sketch(request.source, request.instruction, request.seed, params.side, params.seeded, again)
+            try:
+                drawn = draw(call, params.routes, sketch)
+            except ItemFailed as error:
+                return error
+            result = read(drawn, call.blobs)
+            if isinstance(result, np.ndarray) or drawn.refusal or (not drawn.picture and is_refusal(drawn.text)):
+                return result
+        return result
+
+
+def read(drawn: Drawn, blobs: Blobs) -> NDArray[np.uint8] | ItemFailed:
+    """The picture of an answer as RGB (H, W, 3) uint8, or REFUSED or BAD_OUTPUT with the words that came instead."""
+    if drawn.refusal or not drawn.picture:
+        words = " ".join((drawn.refusal or drawn.text).split())[:200]
+        return ItemFailed(FailureKind.REFUSED, f"{drawn.model}: {words or 'no picture, and no word why'}")
+    try:
+        return decode(blobs.get(drawn.picture))
+    except UnreadableImage as error:
+        return ItemFailed(FailureKind.BAD_OUTPUT, f"{drawn.model}: its picture is {error.reason}: {error}"[:300])

@@ -1,0 +1,157 @@
+"""Asking a model that draws, through the one door: the picture is on the disk before the answer says so."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from schemas.routes import Route
+from tasks.engine.blobs import Blobs
+from tasks.engine.calls import Calls
+from tasks.engine.errors import ConfigError, FatalError, ItemFailed, PermanentError, ProviderError, TransientError
+from tasks.engine.ledger import Reply
+from tasks.providers import loop
+from tasks.providers.drawing import Arrived, Drawn, Sketch, drawing_request, drawn_in, stored
+from tasks.providers.errors import classed
+from tasks.providers.line import Line
+from tasks.providers.litellm import _litellm
+from tasks.providers.routes import key_of
+from tasks.providers.web import Gone, fetch
+from tasks.providers.wires import RESERVED, WIRES, through_litellm, wire_of
+
+# Forecasts: tokens of a question with its picture, and of a picture that is drawn (1024 pixels a side). Ours.
+TOKENS_IN: Final = 2000
+TOKENS_OUT: Final = 1600
+_SHORTEST_KEY: Final = 8
+
+
+def draw(call: Calls, routes: Sequence[Route], sketch: Sketch) -> Drawn:
+    """The answer of one model: a stored one of any of its routes, else the first route's that can be reached.
+
+    Raises:
+        ItemFailed: `REFUSED` (the provider would not take it), or `PROVIDER`, for good or, `retryable`, for now.
+        StoppedError: A budget, a key, a quota, an unknown model, or only stored answers are to be used.
+        ConfigError: No key, no litellm, no such wire, or two limits for one provider.
+    """
+    requests = [drawing_request(route, sketch) for route in routes]
+    for request in requests:
+        raw = call.recall(request)
+        if raw is not None:
+            return drawn_in(raw)
+    for place, (route, request) in enumerate(zip(routes, requests, strict=True), 1):
+        sender = _Sender(route, sketch, call.blobs)
+        if not call.settings.replay_only:
+            sender.prepare()
+        try:
+            raw = call.ask(
+                request,
+                sender,
+                limit=route.limit,
+                tokens=TOKENS_IN + TOKENS_OUT,
+                estimate=route.price.cost(TOKENS_IN, TOKENS_OUT, 1) if route.price else 0.0,
+            )
+            return drawn_in(raw)
+        except ItemFailed as error:
+            if not error.retryable or place == len(routes):
+                raise
+    raise ConfigError("a model without a route cannot be asked", "give it `routes`")
+
+
+def check_drawing(routes: Sequence[Route]) -> None:
+    """Refuse routes that cannot work, whether or not their keys are here.
+
+    Raises:
+        ConfigError: No wire leads to such a model, or its `extra_body` holds what is said otherwise.
+    """
+    for route in routes:
+        if wire_of(route.model) is None:
+            known = ", ".join(f"{one}/" for one in WIRES)
+            raise ConfigError(f"nobody knows how to ask {route.model} for a picture", f"its name begins with {known}")
+        if wrong := sorted(RESERVED & route.extra_body.keys()):
+            raise ConfigError(
+                f"extra_body of {route.model} holds '{wrong[0]}', which is said otherwise", "leave it out"
+            )
+
+
+class _Sender:
+    """Sends a sketch by a route, once a call; what was paid for is gone on with, not asked for anew."""
+
+    def __init__(self, route: Route, sketch: Sketch, blobs: Blobs) -> None:
+        self._route, self._sketch, self._blobs = route, sketch, blobs
+        self._line = Line(None, route, None)
+        self._arrived: Arrived | None = None
+
+    def prepare(self) -> None:
+        """Find what sending needs, before any clock runs: the first import takes seconds.
+
+        Raises:
+            ConfigError: There is no key, or no litellm where its wire needs it.
+        """
+        client = _litellm() if through_litellm(self._route.model) else None
+        self._line = Line(client, self._route, key_of(self._route))
+
+    def __call__(self) -> Reply:
+        try:
+            if self._arrived is None:
+                self._arrived = self._clean(loop.run(self._asked()))
+            if self._arrived.url:
+                self._arrived = replace(self._arrived, data=loop.run(self._fetched(self._arrived.url)), url="")
+        except Gone:
+            self._arrived = None
+            raise
+        except TimeoutError:
+            raise TransientError(f"no whole answer in {self._route.timeout_s:g} s") from None
+        except (TransientError, PermanentError, FatalError) as error:
+            error.args = (self._without_key(str(error)),)
+            raise
+        except Exception as error:
+            client = self._line.client
+            if client is None or not isinstance(error, client.openai.OpenAIError):  # the base of litellm's own
+                raise
+            raise self._classed(error) from None
+        arrived, self._arrived = self._arrived, None
+        return self._reply(arrived)
+
+    async def _asked(self) -> Arrived:
+        wire = wire_of(self._route.model)
+        assert wire is not None, "routes are checked before they are asked"
+        async with asyncio.timeout(self._route.timeout_s):
+            return await wire(self._line, self._sketch)
+
+    async def _fetched(self, url: str) -> bytes:
+        async with asyncio.timeout(self._route.timeout_s):
+            return await fetch(url)
+
+    def _classed(self, error: Any) -> ProviderError:
+        response = getattr(error, "response", None)
+        headers = getattr(response, "headers", None) or {}
+        return classed(self._route, getattr(error, "status_code", None), self._without_key(str(error)), headers)
+
+    def _reply(self, arrived: Arrived) -> Reply:
+        usage, price = arrived.usage or {}, self._route.price
+        tokens_in: Any = usage.get("prompt_tokens", usage.get("input_tokens"))
+        tokens_out: Any = usage.get("completion_tokens", usage.get("output_tokens"))
+        images = 1 if arrived.data else 0
+        cost, price_date = usage.get("cost"), "reported"
+        if price:
+            by_token = price.input_per_mtok > 0 or price.output_per_mtok > 0
+            # What a block costs where pictures have a price and tokens have none, nobody says.
+            known = None not in (tokens_in, tokens_out) if by_token else bool(images)
+            cost = price.cost(tokens_in or 0, tokens_out or 0, images) if known else None
+            price_date = price.as_of.isoformat()
+        return Reply(
+            raw=stored(arrived, self._blobs.put(arrived.data) if arrived.data else ""),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            images=images,
+            cost=cost,
+            price_date=price_date if cost is not None else None,
+        )
+
+    def _clean(self, arrived: Arrived) -> Arrived:
+        return replace(arrived, text=self._without_key(arrived.text), refusal=self._without_key(arrived.refusal))
+
+    def _without_key(self, text: str) -> str:
+        # Local servers are given "none" or "EMPTY", which are words, and no secrets.
+        key = self._line.key
+        return text.replace(key, "***") if key and len(key) >= _SHORTEST_KEY else text
