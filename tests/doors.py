@@ -8,14 +8,18 @@ from typing import Any, Final, cast
 import cv2
 import numpy as np
 
+from schemas.expressions import Expression
 from schemas.outcomes import Abstention
 from tasks.describers import DESCRIBERS
+from tasks.editors import EDITORS, EditRequest
 from tasks.engine.calls import Calls
+from tasks.engine.decode import encode_png
 from tasks.engine.errors import ItemFailed
 from tasks.engine.fingerprint import sha256
 from tasks.engine.images import Picture
 from tasks.voters import VOTERS
 from tests.providers.loopback import Asked, Loopback
+from tests.providers.loopback_images import Wanted
 
 
 class _Shut:
@@ -54,6 +58,18 @@ def decoded(data: bytes) -> Picture:
     bgr = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     assert bgr is not None
     return Picture(sha256(data), np.ascontiguousarray(bgr[..., ::-1]))
+
+
+def warped(wanted: Wanted) -> bytes:
+    """What the embedded editor makes of a picture that arrives with our instruction; without a face it declines."""
+    words = re.fullmatch(r"change the expression from (\w+) to (\w+)", wanted.text)
+    assert words
+    source, target = Expression(words[1]), Expression(words[2])
+    request = EditRequest(decoded(wanted.picture), source, target, wanted.text, 0)
+    (edit,) = EDITORS.get("warp", {}).edit([request], SHUT)
+    if isinstance(edit, ItemFailed):
+        raise ValueError(str(edit))
+    return encode_png(edit)
 
 
 def _vote(granularity: str, field: str) -> Callable[[list[Picture], str], Any]:

@@ -36,9 +36,10 @@ from tasks.judges import JUDGES
 from tasks.sources import POOLS
 from tasks.voters import VOTERS
 from tasks.voters.ballots import Poll
-from tests.doors import SHUT, expert, routes
+from tests.doors import SHUT, expert, routes, warped
 from tests.photos import file_of, frame, photo, picture
 from tests.providers.loopback import Loopback
+from tests.providers.loopback_images import ImageLoopback
 from tests.trees import shared_root
 
 REGISTRIES: tuple[Registry[Any], ...] = (
@@ -58,6 +59,9 @@ NEEDED: dict[tuple[str, str], dict[str, Any]] = {("pool", "folder"): {"root": st
 PROVIDER = Loopback(answer=expert)
 MLLM = ("voter", "describer", "checker", "judge")
 NEEDED |= {(kind, "mllm"): {"name": "Expert", "routes": []} for kind in MLLM}
+# An editor outside is one that warps behind image edits.
+DRAWER = ImageLoopback(drawn=warped)
+NEEDED["editor", "api"] = {"name": "Warp", "routes": []}
 NEEDED |= {("pool", kind): {"root": shared_root(kind)} for kind in ("sfew", "dfew", "rafdb")}
 
 Name = tuple[Registry[Any], str]
@@ -65,9 +69,10 @@ Name = tuple[Registry[Any], str]
 
 @pytest.fixture(scope="module", autouse=True)
 def _provider() -> Iterator[None]:
-    with PROVIDER:
+    with PROVIDER, DRAWER:
         for kind in MLLM:
             NEEDED[kind, "mllm"]["routes"][:] = routes(PROVIDER, "expert")
+        NEEDED["editor", "api"]["routes"][:] = routes(DRAWER, "warp")
         yield
 
 
@@ -325,11 +330,12 @@ def requests(source: Picture, expression: Expression) -> list[EditRequest]:
 
 
 @every(EDITORS)
-def test_an_editor_gives_one_picture_per_request_in_order_and_the_same_again(adapter: Name) -> None:
+def test_an_editor_gives_one_picture_per_request_in_order_and_the_same_again(adapter: Name, call: Calls) -> None:
     editor, source = get(adapter), photo("hopper")
+    door = call if EDITORS.remote(adapter[1]) else SHUT
     before = source.pixels.copy()
     wanted = requests(source, Expression.NEUTRAL)
-    together = editor.edit(wanted, SHUT)
+    together = editor.edit(wanted, door)
     assert len(together) == len(wanted)
     for request, edit in zip(wanted, together, strict=True):
         assert isinstance(edit, np.ndarray)
@@ -337,21 +343,23 @@ def test_an_editor_gives_one_picture_per_request_in_order_and_the_same_again(ada
         assert edit.ndim == 3
         assert edit.shape[2] == 3
         assert not np.shares_memory(edit, source.pixels)
-        (alone,) = editor.edit([request], SHUT)
+        (alone,) = editor.edit([request], door)
         assert np.array_equal(alone, edit), "neither order, company nor repetition changes an edit"
     assert len({edit.tobytes() for edit in together}) == len(wanted)
     assert np.array_equal(source.pixels, before)
-    assert [edit.tobytes() for edit in editor.edit(wanted[::-1], SHUT)] == [edit.tobytes() for edit in together[::-1]]
-    assert editor.edit([], SHUT) == []
+    assert [edit.tobytes() for edit in editor.edit(wanted[::-1], door)] == [edit.tobytes() for edit in together[::-1]]
+    assert editor.edit([], door) == []
 
 
 @every(EDITORS)
-def test_an_editor_returns_a_failure_for_each_request_without_a_face(adapter: Name) -> None:
+def test_an_editor_returns_a_failure_for_each_request_without_a_face(adapter: Name, call: Calls) -> None:
     editor = get(adapter)
+    remote = EDITORS.remote(adapter[1])
+    door, kind = (call, FailureKind.REFUSED) if remote else (SHUT, FailureKind.NO_FACE)
     for name, source in odd_pictures().items():
-        results = editor.edit(requests(source, Expression.HAPPY), SHUT)
+        results = editor.edit(requests(source, Expression.HAPPY), door)
         assert [type(result) for result in results] == [ItemFailed] * 6, name
-        assert {result.kind for result in results} == {FailureKind.NO_FACE}
+        assert {result.kind for result in results} == {kind}
         assert all(str(result) and "\n" not in str(result) for result in results)
 
 
