@@ -115,12 +115,13 @@ def route(api_base: str) -> dict[str, Any]:
 def test_models_behind_an_address_outside_are_outside(routes: list[dict[str, Any]], outside: bool) -> None:
     for registry in (VOTERS, DESCRIBERS, CHECKERS, JUDGES):
         assert registry.sends_outside("mllm", {"name": "m", "routes": routes}) is outside
+    assert EDITORS.sends_outside("api", {"name": "m", "routes": routes}) is outside
 
 
 def test_no_other_shipped_adapter_sends_anything() -> None:
     for registry in {id(registry): registry for registry in BY_FIELD.values()}.values():
         for name in registry.names():
-            if not name.startswith(("fake", "far", "mllm")):
+            if not name.startswith(("fake", "far", "mllm", "api")):
                 declared = registry.adapter_class(name)
                 assert not declared.sends_pictures_outside
                 assert declared.sends_outside.__func__ is Adapter.sends_outside.__func__  # type: ignore[attr-defined]
