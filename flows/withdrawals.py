@@ -36,7 +36,7 @@ def withdraw_and_show(
     as_json: bool,
 ) -> None:
     """Withdraw sources, or only say what would go."""
-    if not (workspace / "runs").is_dir():
+    if not any((workspace / folder).is_dir() for folder in ("runs", "accuracy")):
         raise ConfigError(f"{workspace} is no workspace: nothing was built there", "give --workspace")
     store = Store(workspace.resolve())
     wish = Wish(keys, person, folders, reason, datetime.now().astimezone().date().isoformat())

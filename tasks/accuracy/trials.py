@@ -1,7 +1,7 @@
 """Showing a panel pictures whose truth is known: chosen, checked and priced first, then asked, chunk by chunk."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,9 +19,10 @@ from tasks.engine.calls import Calls
 from tasks.engine.errors import ConfigError, UnreadableImage
 from tasks.engine.images import ImageStore
 from tasks.engine.shards import order
+from tasks.engine.shown import Showing, note
 from tasks.engine.stage import Context, Failed, Stage
 from tasks.engine.store import Store
-from tasks.engine.tombstones import Withdrawn, check_finished
+from tasks.engine.tombstones import Withdrawn, check_finished, pixels_mark
 from tasks.generate import Generate
 from tasks.leakage.hashes import pixel_sha256
 from tasks.outside import check_adapters, check_outside
@@ -34,6 +35,7 @@ from tasks.voters.ballots import Poll
 
 RUN: Final = "panel-accuracy"  # what the ledger calls it: its spending is not a build's
 CHUNK: Final = 64  # sources that are held at once
+_PERSON: Final = " identity "
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,14 @@ class Trial:
     Attributes:
         config: Panel, cuts, editor and pools.
         planted: Whether edits are made of them, and put before the verdict.
+        store: The workspace, where it is noted whose pictures went to models outside.
         sources: The photos.
         listed, labelled: How many the pools list, and how many of these have a label.
     """
 
     config: BuildConfig
     planted: bool
+    store: Store
     pools: dict[str, SourcePool]
     withdrawn: Withdrawn
     sources: tuple[Source, ...]
@@ -117,7 +121,7 @@ def prepare(config: BuildConfig, workspace: Path, limit: int | None, *, planted:
             f"no source of {', '.join(pools)} has a label, so nobody knows what is right",
             "use a labelled pool: rafdb, dfew, sfew, or a folder of class folders (happy/, angry/, ...)",
         )
-    return Trial(config, planted, pools, withdrawn, tuple(labelled[:limit]), len(listed), len(labelled))
+    return Trial(config, planted, store, pools, withdrawn, tuple(labelled[:limit]), len(listed), len(labelled))
 
 
 def attempt(trial: Trial, call: Calls, tell: Callable[[int, int], None]) -> Tried:
@@ -149,7 +153,8 @@ def _photos(trial: Trial, sources: Sequence[Source], images: ImageStore, tried: 
         except UnreadableImage as error:
             tried.unreadable[error.reason] += 1
             continue
-        if trial.withdrawn.shows(pixel_sha256(loaded.pixels)):
+        pixels = pixel_sha256(loaded.pixels)
+        if trial.withdrawn.shows(pixels):
             tried.unreadable["withdrawn"] += 1
             continue
         assert source.label is not None
@@ -160,10 +165,10 @@ def _photos(trial: Trial, sources: Sequence[Source], images: ImageStore, tried: 
             width=width,
             height=height,
             file_sha256=loaded.file_sha256,
-            pixel_sha256="",
+            pixel_sha256=pixels,
             expression=source.label,
             label_source="given",
-            subject=f"{source.key.pool}/{source.identity}" if source.identity else str(source.key),
+            subject=f"{source.key.pool}{_PERSON}{source.identity}" if source.identity else str(source.key),
             path=source.path,
             split=source.split,
             clip=source.clip,
@@ -179,6 +184,8 @@ def _ask(trial: Trial, photos: Sequence[Photo], context: Context, tried: Tried) 
     for made in edits.values():
         shown += [(candidate.image, tried.edits, target) for target, candidate in made.items()]
     digests = list(dict.fromkeys(digest for digest, _, _ in shown))
+    if photos and any(VOTERS.remote(spec.name) for spec in trial.config.verify.measure.panel):
+        note(trial.store, [_showing(photo, edits.get(str(photo.key), {})) for photo in photos])
     poll = Poll(trial.config.verify.measure.panel, context.images.get, context.call)
     for digest in digests:
         poll.show(context.images.get(digest))
@@ -195,6 +202,15 @@ def _ask(trial: Trial, photos: Sequence[Photo], context: Context, tried: Tried) 
         said = votes[plant.image]
         if not isinstance(said, Failed):
             tried.verdicts.judge(plant, said, context.images)
+
+
+def _showing(photo: Photo, made: Mapping[Expression, Candidate]) -> Showing:
+    """What goes to models outside of a source, for the day it is withdrawn."""
+    _, _, identity = photo.subject.partition(_PERSON)
+    images = (photo.image, *(candidate.image for candidate in made.values()))
+    return Showing(
+        key=photo.key, clip=photo.clip, identity=identity, pixels=pixels_mark(photo.pixel_sha256), images=images
+    )
 
 
 def _edits(

@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas.config import VerifyCut
 from schemas.expressions import POLARITY, Expression, Polarity
-from schemas.records import Ballots, Candidate, Opinion, Photo, Vote
+from schemas.records import Ballots, Candidate, GroundTruth, Photo, Vote
 from schemas.sections import Adapter
 from tasks.engine.dossier import SourceLife
 from tasks.engine.stage import Kept
@@ -136,8 +136,8 @@ class Voices:
                 continue
             if "verify" not in candidate.steps:
                 continue
-            opinion, target = candidate.measured.get("review"), Expression(candidate.key.target)
-            chosen = isinstance(opinion, Opinion) and opinion.mode == HUMAN and opinion.chosen is True
+            truth, target = candidate.outputs.get("review"), Expression(candidate.key.target)
+            chosen = isinstance(truth, GroundTruth) and truth.mode == HUMAN
             self.chosen += chosen
             won = winner(ballots.votes, self._majority)[0]
             for voice, vote in zip(self.voices, ballots.votes, strict=True):

@@ -14,6 +14,7 @@ from schemas.config import BuildConfig
 from schemas.records import Key
 from schemas.screening import ScreenCut
 from tasks.engine.errors import ConfigError
+from tasks.engine.shown import noted
 from tasks.engine.store import Store
 from tasks.engine.tombstones import Withdrawn, pixels_mark
 from tasks.withdrawal.parts import part_files, planned, read_table
@@ -47,7 +48,7 @@ class Going:
 
 
 def traces(store: Store) -> dict[Key, Trace]:
-    """What plans and screening know, by source."""
+    """What plans and screening know, and what was shown to models outside without a run, by source."""
     found: dict[Key, Trace] = defaultdict(Trace)
     for run, source in planned(store):
         trace = found[source.key]
@@ -55,6 +56,12 @@ def traces(store: Store) -> dict[Key, Trace]:
         trace.names |= {
             f"{kind} {source.key.pool}/{name}" for kind in ("clip", "identity") if (name := getattr(source, kind))
         }
+    for one in noted(store):
+        trace = found[one.key]
+        trace.names |= {
+            f"{kind} {one.key.pool}/{name}" for kind in ("clip", "identity") if (name := getattr(one, kind))
+        }
+        trace.pixels |= {one.pixels} - {""}
     for path in part_files(store, "stages/screen/*"):
         for row in read_table(
             path, ("key", "value.pixel_sha256", "value.embedding", "value.subject", "value.clip")

@@ -14,6 +14,7 @@ from tasks.dataset.withdrawn import Edition, clean
 from tasks.dataset.withdrawn import look as look_at_editions
 from tasks.engine.errors import ConfigError
 from tasks.engine.ledger import Ledger
+from tasks.engine.shown import forget, noted
 from tasks.engine.store import Store
 from tasks.engine.tombstones import FILE, Withdrawn, read_withdrawals
 from tasks.withdrawal.parts import Rows, find_rows, remove_rows, strip_plans
@@ -51,6 +52,7 @@ class Found:
         rows: What the stages' parts hold.
         pictures: Stored pictures and edits of theirs.
         answers: Outside answers about these.
+        shown: sha256 of pictures of theirs that models outside saw without a run: only answers are left of them.
         editions: Every published folder that would be looked through.
         unfinished: Whether an earlier withdrawal was stopped before its end.
     """
@@ -63,11 +65,12 @@ class Found:
     answers: int
     editions: list[Edition]
     unfinished: bool
+    shown: frozenset[str] = frozenset()
 
     @property
     def digests(self) -> set[str]:
         """sha256 of what goes: what another row names as well stays."""
-        return self.rows.own - self.rows.others
+        return (self.rows.own | self.shown) - self.rows.others
 
 
 def look(store: Store, wish: Wish) -> Found:
@@ -89,7 +92,9 @@ def look(store: Store, wish: Wish) -> Found:
     goes = going(known, asked, before, person=wish.person, same=threshold(store))
     after = Withdrawn(before.keys | {one.key for one in goes}, before.pixels | ({one.pixels for one in goes} - {""}))
     rows = find_rows(store, after)
-    digests = rows.own - rows.others
+    leaving = {one.key for one in goes}
+    shown = frozenset(image for one in noted(store) if one.key in leaving for image in one.images)
+    digests = (rows.own | shown) - rows.others
     return Found(
         wish,
         goes,
@@ -99,6 +104,7 @@ def look(store: Store, wish: Wish) -> Found:
         Ledger(store.path(ANSWERS), "").count(digests),
         look_at_editions(folders, after.keys),
         state.unfinished is not None,
+        shown,
     )
 
 
@@ -136,6 +142,7 @@ def withdraw(store: Store, wish: Wish) -> tuple[Found, list[str]]:
     providers = forget_answers(store, gone)
     remove_rows(store, withdrawn, found.rows.parts)
     remove_pictures(store, gone, found.rows.others)
+    forget(store, state.unfinished.keys)
     clean(found.editions, withdrawn.keys)
     store.write_json(FILE, state.model_copy(update={"unfinished": None}).model_dump(mode="json"))
     return found, providers

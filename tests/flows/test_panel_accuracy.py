@@ -1,8 +1,10 @@
 """`fedbench panel accuracy` over real HTTP: priced first, asked once, told with every abstention, within the law."""
 
 import json
+import sqlite3
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from flows.cli import app
+from tasks.engine.shown import noted
+from tasks.engine.store import Store
 from tests.doors import expert, routes
 from tests.providers.loopback import Asked, Loopback
 from tests.test_panel_build import PRICE
@@ -107,6 +111,33 @@ def test_a_budget_stops_it_and_it_goes_on_from_there(provider: Loopback, tmp_pat
     done = json.loads(run(*words, "--json").stdout)
     assert done["shown"][0]["pictures"] == 4
     assert 0 < len(provider.met) - before < 4 * len(MODELS)
+
+
+def test_a_withdrawn_source_leaves_no_answer_and_is_not_shown_again(provider: Loopback, tmp_path: Path) -> None:
+    words = ("-w", tmp_path / "w", "--pool", "samples", "--limit", 2, "--planted", "--config",
+             config(tmp_path, provider))  # fmt: skip
+    assert run(*words).exit_code == 0
+    shown = list(noted(Store(tmp_path / "w")))
+    assert len(shown) == 2
+    gone = shown[0]
+    assert len(gone.images) == 7
+
+    def answers() -> list[str]:
+        with closing(sqlite3.connect(tmp_path / "w/answers.sqlite")) as file:
+            return [request for (request,) in file.execute("SELECT request FROM answers")]
+
+    assert len(answers()) == 2 * 7 * len(MODELS)
+    result = CliRunner().invoke(app, ["withdraw", str(gone.key), "-w", str(tmp_path / "w"), "--json"])
+    assert result.exit_code == 0, result.output
+    assert len(answers()) == 7 * len(MODELS)
+    assert not [image for image in gone.images if image in "".join(answers())]
+    assert [one.key for one in noted(Store(tmp_path / "w"))] == [shown[1].key]
+    before = len(provider.met)
+    again = json.loads(run(*words, "--dry-run", "--json").stdout)
+    assert again["sources"] == 2, "the next one takes its place"
+    run(*words, "--json")
+    assert len(provider.met) == before + 7 * len(MODELS), "of that one"
+    assert gone.key not in {one.key for one in noted(Store(tmp_path / "w"))}
 
 
 def test_nothing_is_asked_where_something_stands_against_it(

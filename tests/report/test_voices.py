@@ -3,7 +3,7 @@
 from schemas.config import VerifyCut
 from schemas.expressions import Expression, Polarity
 from schemas.outcomes import Abstention, Status
-from schemas.records import Ballots, Candidate, Key, Opinion, Photo, Source, Vote
+from schemas.records import Ballots, Candidate, GroundTruth, Key, Photo, Source, Vote
 from schemas.sections import Adapter
 from tasks.engine.dossier import Life, SourceLife, Step
 from tasks.metrics.interval import Share
@@ -18,14 +18,15 @@ def vote(voter: str, said: Polarity | None) -> Vote:
     return Vote(voter=voter, granularity="coarse", polarity=said, abstained=None if said else Abstention.REFUSED)
 
 
-def candidate(name: str, target: Expression, said: tuple[Polarity | None, ...], opinion: Opinion | None) -> Life:
+def candidate(name: str, target: Expression, said: tuple[Polarity | None, ...], mode: str = "") -> Life:
     key = Key("pool", name, target, "e")
     votes = tuple(vote(voter, one) for voter, one in zip(("Ada", "Bo", "Cy"), said, strict=True))
     measured = {"generate": Candidate.model_construct(key=key), "verify": Ballots(votes=votes, faces=1, change=1.0)}
     return Life(
         key,
         steps={"verify": Step(Status.KEPT, "", "")},
-        measured=measured | ({"review": opinion} if opinion else {}),
+        measured=measured,
+        outputs={"review": GroundTruth.model_construct(key=key, mode=mode)} if mode else {},
     )
 
 
@@ -46,8 +47,6 @@ def heard(*lives: SourceLife) -> Voices:
     return voices
 
 
-PEOPLE, NOT_CHOSEN = Opinion(mode="human", chosen=True), Opinion(mode="human", chosen=False)
-AUTO = Opinion(mode="auto", chosen=True)
 WOMAN, MAN = ("gender=female", "age=20-39"), ("gender=male",)
 
 
@@ -56,10 +55,10 @@ def test_people_are_asked_apart_from_the_majority() -> None:
         life(
             "a",
             (),
-            candidate("a", Expression.SAD, (NEGATIVE, NEGATIVE, NEUTRAL), PEOPLE),
-            candidate("a", Expression.FEAR, (NEGATIVE, NEGATIVE, None), PEOPLE),
-            candidate("a", Expression.ANGER, (NEGATIVE, NEGATIVE, POSITIVE), NOT_CHOSEN),
-            candidate("a", Expression.NEUTRAL, (NEUTRAL, NEUTRAL, POSITIVE), AUTO),
+            candidate("a", Expression.SAD, (NEGATIVE, NEGATIVE, NEUTRAL), "human"),
+            candidate("a", Expression.FEAR, (NEGATIVE, NEGATIVE, None), "human"),
+            candidate("a", Expression.ANGER, (NEGATIVE, NEGATIVE, POSITIVE)),
+            candidate("a", Expression.NEUTRAL, (NEUTRAL, NEUTRAL, POSITIVE), "auto"),
         )
     )
     ada, _, cy = voices.voices
@@ -67,7 +66,7 @@ def test_people_are_asked_apart_from_the_majority() -> None:
     assert (ada.with_people, ada.reviewed, ada.people_share) == (2, 2, 1.0)
     assert (cy.with_people, cy.reviewed, cy.people_share) == (0, 1, 0.0), "an abstention is no disagreement"
     assert (cy.agreed, cy.decided) == (0, 3)
-    assert heard(life("a", (), candidate("a", Expression.SAD, (NEGATIVE,) * 3, AUTO))).voices[0].people_share is None
+    assert heard(life("a", (), candidate("a", Expression.SAD, (NEGATIVE,) * 3, "auto"))).voices[0].people_share is None
 
 
 def test_leaning_is_counted_by_expression_and_by_what_pools_say_of_people() -> None:
@@ -75,11 +74,11 @@ def test_leaning_is_counted_by_expression_and_by_what_pools_say_of_people() -> N
         life(
             "a",
             WOMAN,
-            candidate("a", Expression.SAD, (NEGATIVE, NEUTRAL, NEUTRAL), None),
-            candidate("a", Expression.FEAR, (NEGATIVE, NEUTRAL, NEGATIVE), None),
+            candidate("a", Expression.SAD, (NEGATIVE, NEUTRAL, NEUTRAL)),
+            candidate("a", Expression.FEAR, (NEGATIVE, NEUTRAL, NEGATIVE)),
         ),
-        life("b", MAN, candidate("b", Expression.SAD, (NEGATIVE, NEGATIVE, None), None)),
-        life("c", (), candidate("c", Expression.NEUTRAL, (NEUTRAL, None, None), None)),
+        life("b", MAN, candidate("b", Expression.SAD, (NEGATIVE, NEGATIVE, None))),
+        life("c", (), candidate("c", Expression.NEUTRAL, (NEUTRAL, None, None))),
     )
     groups = voices.groups
     assert [(group.value, group.shown) for group in groups.of("target")] == [("neutral", 1), ("sad", 2), ("fear", 1)]
