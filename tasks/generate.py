@@ -105,7 +105,10 @@ class Generate(Stage[Photo, Candidate]):
                 yield key, _candidate(key, request, source, *known)
         if not pending:
             return
-        results = EDITORS.get(spec.name, spec.params).edit([request for _, request in pending.values()], ctx.call)
+        maker = EDITORS.get(spec.name, spec.params)
+        results = maker.edit([request for _, request in pending.values()], ctx.call)
+        for note in maker.notes():
+            ctx.log(f"generate: {note}")
         if len(results) != len(pending):  # before one of them is remembered
             raise ValueError(f"{len(results)} results for {len(pending)} requests")
         for (key, (request_key, request)), result in zip(pending.items(), results, strict=True):

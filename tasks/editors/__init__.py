@@ -53,7 +53,16 @@ class ImageEditor(Protocol):
         """
         ...
 
+    def notes(self) -> list[str]:
+        """As `Adapter.notes`."""
+        ...
+
 
 EDITORS: Registry[ImageEditor] = Registry(
-    "editor", {"warp": "tasks.editors.warp:WarpEditor", "api": "tasks.editors.api:ApiEditor"}
+    "editor",
+    {
+        "api": "tasks.editors.api:ApiEditor",
+        "diffusion": "tasks.editors.diffusion:DiffusionEditor",
+        "warp": "tasks.editors.warp:WarpEditor",
+    },
 )

@@ -11,7 +11,7 @@ from schemas.sections import Section
 
 _FILE: Final = Path(__file__).parent / "table.yaml"
 Dtype = Literal["bfloat16", "float16", "float32"]
-Batching = Literal["prompts", "repeat", "modular", "no"]
+Batching = Literal["prompts", "repeat", "embeds", "no"]
 
 
 class Lora(Section):
@@ -48,7 +48,8 @@ class ShippedEditor(Section):
         sized: Whether the call takes `height` and `width`; otherwise the source is resized before it.
         mask: "face" where it paints only into a mask, which is then made of the source's face.
         batching: How several targets of one source are edited at once: a list of "prompts"; with source and mask
-            "repeat"ed; through "modular" blocks; or "no": one by one.
+            "repeat"ed; prompts encoded one by one and their "embeds" padded, with true masks; or "no": one by one.
+        family: Of models, as roles name it: what vouches for its edits should be of another.
         licence: Of the weights, as their page states it.
         memory_gb: Of the accelerator, for the weights in `dtype`, estimated from their sizes; pictures come on top.
         notes: Quirks worth knowing.
@@ -70,6 +71,7 @@ class ShippedEditor(Section):
     sized: bool = True
     mask: Literal["", "face"] = ""
     batching: Batching = "no"
+    family: str = ""
     licence: str
     memory_gb: float | None = Field(default=None, gt=0)
     notes: str = ""

@@ -62,6 +62,10 @@ class Adapter:
     def __init__(self, params: Any) -> None:
         self.params = params
 
+    def notes(self) -> list[str]:
+        """What is to be logged of the work since it was asked last, a line each: less memory than thought, say."""
+        return []
+
     @classmethod
     def check(cls, params: Any) -> None:
         """Raise the ConfigError that its construction would, as far as can be told without loading a model."""

@@ -177,6 +177,10 @@ def another(registry: Registry[Any], name: str, field: str, info: FieldInfo) -> 
         choices = [default + 1, default - 1, default + 0.25, default - 0.25]
     elif field == "routes":
         choices = [[default[0] | {"model": "openai/another"}]]
+    elif isinstance(default, dict):
+        choices = [{"x": 1}]
+    elif field == "loras":
+        choices = [[{"repository": "x"}]]
     elif not choices:
         choices = [f"{default}x"]
     for choice in choices:
@@ -197,9 +201,10 @@ def test_unknown_and_wrong_parameters_are_refused_by_name(adapter: Name) -> None
     assert "\n" not in str(caught.value)
     with pytest.raises(ConfigError, match="strange_parameter"):
         registry.get(name, needed(adapter) | {"strange_parameter": 1})
-    for field in registry.adapter_class(name).Params.model_fields:
+    for field, info in registry.adapter_class(name).Params.model_fields.items():
+        wrong = ["no value"] if isinstance(info.default, dict) else {"no": "value"}
         with pytest.raises(ConfigError, match=field):
-            registry.parse(name, needed(adapter) | {field: {"no": "value"}})
+            registry.parse(name, needed(adapter) | {field: wrong})
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)

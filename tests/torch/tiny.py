@@ -21,8 +21,8 @@ def kontext(folder: Path) -> Path:
     import torch
 
     torch.manual_seed(0)
-    clip, clip_tokenizer = _clip()
-    t5, t5_tokenizer = _t5()
+    text, tokenizer = clip()
+    text_2, tokenizer_2 = t5()
     transformer = diffusers.FluxTransformer2DModel(
         patch_size=1,
         in_channels=4 * CHANNELS,  # the pipeline packs 2 × 2 latents into one token
@@ -35,7 +35,23 @@ def kontext(folder: Path) -> Path:
         axes_dims_rope=[4, 4, 8],
         guidance_embeds=True,
     )
-    vae = diffusers.AutoencoderKL(
+    diffusers.FluxKontextPipeline(
+        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True),
+        vae=flux_vae(),
+        text_encoder=text,
+        tokenizer=tokenizer,
+        text_encoder_2=text_2,
+        tokenizer_2=tokenizer_2,
+        transformer=transformer,
+    ).save_pretrained(folder)
+    return folder
+
+
+def flux_vae() -> Any:
+    """A VAE of FLUX.1's kind: an eighth of the scale."""
+    import diffusers
+
+    return diffusers.AutoencoderKL(
         block_out_channels=(8, 8, 8, 8),
         down_block_types=["DownEncoderBlock2D"] * 4,
         up_block_types=["UpDecoderBlock2D"] * 4,
@@ -46,19 +62,10 @@ def kontext(folder: Path) -> Path:
         shift_factor=0.1,
         scaling_factor=0.4,
     )
-    diffusers.FluxKontextPipeline(
-        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True),
-        vae=vae,
-        text_encoder=clip,
-        tokenizer=clip_tokenizer,
-        text_encoder_2=t5,
-        tokenizer_2=t5_tokenizer,
-        transformer=transformer,
-    ).save_pretrained(folder)
-    return folder
 
 
-def _clip() -> tuple[Any, Any]:
+def clip() -> tuple[Any, Any]:
+    """A CLIP text model and its tokenizer: a letter is a token."""
     from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
     words = ["<|startoftext|>", "<|endoftext|>", *alphabet(), *(f"{letter}</w>" for letter in alphabet())]
@@ -76,7 +83,8 @@ def _clip() -> tuple[Any, Any]:
     return CLIPTextModel(config), tokenizer
 
 
-def _t5() -> tuple[Any, Any]:
+def t5() -> tuple[Any, Any]:
+    """A T5 encoder and its tokenizer."""
     from transformers import T5Config, T5EncoderModel, T5Tokenizer
 
     letters = string.ascii_letters + string.digits + string.punctuation
@@ -95,20 +103,27 @@ _MARKS: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|
                  "<|image_pad|>", "<|video_pad|>")  # fmt: skip
 
 
+def qwen_tokenizer() -> tuple[Any, dict[str, int]]:
+    """Qwen's tokenizer with a byte for a token, and its vocabulary."""
+    from transformers import Qwen2Tokenizer
+
+    vocab = {word: place for place, word in enumerate((*alphabet(), *_MARKS))}
+    tokenizer = Qwen2Tokenizer(vocab=vocab, merges=[], extra_special_tokens=list(_MARKS[1:]), eos_token="<|im_end|>")
+    return tokenizer, vocab
+
+
 def vlm() -> tuple[Any, Any]:
     """A Qwen2.5-VL and its processor: a byte is a token, 28 × 28 pixels are one."""
     import torch
     from transformers import (
         Qwen2_5_VLConfig,
         Qwen2_5_VLForConditionalGeneration,
-        Qwen2Tokenizer,
         Qwen2VLImageProcessor,
         Qwen2VLProcessor,
         Qwen2VLVideoProcessor,
     )
 
-    vocab = {word: place for place, word in enumerate((*alphabet(), *_MARKS))}
-    tokenizer = Qwen2Tokenizer(vocab=vocab, merges=[], extra_special_tokens=list(_MARKS[1:]), eos_token="<|im_end|>")
+    tokenizer, vocab = qwen_tokenizer()
     processor = Qwen2VLProcessor(
         image_processor=Qwen2VLImageProcessor(min_pixels=28 * 28, max_pixels=56 * 56),
         tokenizer=tokenizer,
