@@ -207,7 +207,7 @@ def _spec(params: DiffusionEditor.Params) -> Spec:
     if known is not None and known.runs == "server":
         raise ConfigError(
             f"'{params.model}' is not in diffusers and runs in its own repository's code",
-            "serve it there and choose the api editor with its address; docs/editors.md",
+            f"serve it and ask it by URL: {{name: api, params: {{model: {params.model}}}}}; see docs/hosted.md",
         )
     packages(params.model, ("torch", "transformers", "diffusers", *(("peft",) if params.loras else ())))
     folder = pipeline_folder(params.repository or params.model, params.revision, params.folder)

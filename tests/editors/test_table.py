@@ -1,6 +1,7 @@
 """The table of open editors."""
 
 import re
+from pathlib import Path
 
 from tasks.editors.table import row, shipped
 
@@ -21,7 +22,7 @@ def test_the_editors_of_the_paper_are_there() -> None:
         "uniworld-v2-kontext",
     }
     served = {each.name for each in shipped() if each.runs == "server"}
-    assert served == {"omnigen2", "step1x-edit-v1p2", "bagel", "dreamomni2"}
+    assert served == {"omnigen2", "step1x-edit", "bagel", "dreamomni2"}
 
 
 def test_every_row_says_what_is_needed_to_run_it() -> None:
@@ -39,3 +40,8 @@ def test_a_row_is_found_by_its_name_alone() -> None:
     assert found.repository == "Qwen/Qwen-Image-Edit-2511"
     assert (found.steps, found.guidance) == (40, 4.0)
     assert row("Qwen/Qwen-Image-Edit-2511") is None
+
+
+def test_the_docs_name_them_all() -> None:
+    page = (Path(__file__).parents[2] / "docs/editors.md").read_text()
+    assert [each.name for each in shipped() if f"`{each.name}`" not in page] == []
