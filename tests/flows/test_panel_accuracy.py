@@ -113,6 +113,22 @@ def test_a_budget_stops_it_and_it_goes_on_from_there(provider: Loopback, tmp_pat
     assert 0 < len(provider.met) - before < 4 * len(MODELS)
 
 
+def test_a_voter_that_cannot_be_reached_has_not_abstained(tmp_path: Path) -> None:
+    with Loopback(answer=answer) as provider:
+        words = ("-w", tmp_path / "w", "--pool", "samples", "--limit", 2, "--config", config(tmp_path, provider),
+                 "--set", "calls.attempts=1", "--json")  # fmt: skip
+        provider.always = "503"
+        failed = json.loads(run(*words).stdout)
+        assert failed["shown"] == []
+        assert sum(failed["unreached"].values()) == 2
+        assert any("could not be reached" in notice for notice in failed["notices"])
+        provider.always = ""
+        found = json.loads(run(*words).stdout)
+        assert found["unreached"] == {}
+        assert found["shown"][0]["pictures"] == 2
+        assert all("provider" not in voter["abstained"] for voter in found["shown"][0]["voters"])
+
+
 def test_a_withdrawn_source_leaves_no_answer_and_is_not_shown_again(provider: Loopback, tmp_path: Path) -> None:
     words = ("-w", tmp_path / "w", "--pool", "samples", "--limit", 2, "--planted", "--config",
              config(tmp_path, provider))  # fmt: skip
