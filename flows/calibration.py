@@ -50,15 +50,13 @@ def _voters(voices: Voices) -> Table:
 
 def _groups(voices: Voices) -> Table:
     """A line per group: pass rates, and each voter's strongest leaning in points of its answers."""
-    table = Table("edits", "", box=None, header_style="bold", pad_edge=False)
+    table = Table("edits", box=None, header_style="bold", pad_edge=False)
+    # What a terminal of 80 columns can hold beside a panel of five: polarities by their first three letters.
     for column in ("n", *(f"pass: {rule}" for rule in RULES), *(voice.title for voice in voices.voices)):
         table.add_column(column, justify="right")
-    groups = [("all", [voices.groups.every])]
-    groups += [(label, voices.groups.of(by)) for by, label in GROUPINGS.items()]
-    for label, found in groups:
-        for group in found:
-            rates = (share(group.passing(rule)) for rule in RULES)
-            table.add_row(label, group.value, f"{group.shown:,}", *rates, *_leanings(group))
+    for group in [voices.groups.every, *(group for by in GROUPINGS for group in voices.groups.of(by))]:
+        rates = (share(group.passing(rule)) for rule in RULES)
+        table.add_row(f"{group.by} {group.value}".strip(), f"{group.shown:,}", *rates, *_leanings(group))
     table.caption = "Below a voter: the polarity it names too often or too seldom by most, against what was asked for."
     table.caption_justify = "left"
     return table
@@ -72,7 +70,7 @@ def _leanings(group: Group) -> list[str]:
         if most is None:
             told.append("silent")
         else:
-            told.append(f"{most} {100 * biases[most]:+.0f}" if abs(biases[most]) >= 0.005 else "even")
+            told.append(f"{most[:3]} {100 * biases[most]:+.0f}" if abs(biases[most]) >= 0.005 else "even")
     return told
 
 

@@ -1,14 +1,22 @@
 """Standing calibration: agreement with the majority and with people, and which way voters lean, counted by hand."""
 
+from pathlib import Path
+
+import pytest
+
 from schemas.config import VerifyCut
 from schemas.expressions import Expression, Polarity
 from schemas.outcomes import Abstention, Status
 from schemas.records import Ballots, Candidate, GroundTruth, Key, Photo, Source, Vote
 from schemas.sections import Adapter
-from tasks.engine.dossier import Life, SourceLife, Step
+from tasks.engine.dossier import Life, SourceLife, Step, lives
+from tasks.engine.errors import WaitingForReview
 from tasks.metrics.interval import Share
 from tasks.report.lean import RULES
 from tasks.report.voices import Voices
+from tasks.results import finish
+from tests import fakes
+from tests.review.asking import best, config, questions, say
 
 PANEL = [Adapter(name="fake", params={"name": name}) for name in ("Ada", "Bo", "Cy")]
 POSITIVE, NEUTRAL, NEGATIVE = Polarity.POSITIVE, Polarity.NEUTRAL, Polarity.NEGATIVE
@@ -118,3 +126,21 @@ def test_what_was_measured_once_but_never_decided_counts_nowhere() -> None:
     unreached = candidate("a", Expression.SAD, (NEGATIVE,) * 3, None)
     unreached.steps.clear()
     assert heard(life("a", (), unreached)).voices[0].asked == 0
+
+
+def test_what_people_answered_in_review_reaches_the_report(tmp_path: Path) -> None:
+    fakes.install()
+    with pytest.raises(WaitingForReview):
+        fakes.build(tmp_path, config())
+    asked = questions(tmp_path, config())
+    say(tmp_path, asked, ann1=best, ann2=best)
+    built = fakes.build(tmp_path, config())
+    voices = Voices(built.run.config.verify.measure.panel, built.run.config.verify.cut)
+    for shard, done in zip(built.run.executor.shards, built.done, strict=True):
+        for one in lives(built.run.executor, shard, done):
+            voices.add(one)
+    assert voices.chosen == len(asked) > 4
+    assert all(0 < voice.reviewed <= len(asked) for voice in voices.voices)
+    text = finish(built.run, built.done).report.read_text()
+    assert f"({len(asked)} edits)" in text
+    assert "nobody reviewed" not in text
