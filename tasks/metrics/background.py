@@ -1,6 +1,9 @@
 """How much an edit changed what it should have left alone: everything outside the faces."""
 
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,3 +56,23 @@ def registered_rmse(
     back, inside = undone(output, motion)
     face, _ = undone(output_face.astype(np.uint8) * np.uint8(255), motion)
     return background_rmse(source, back, source_face | (face > 127) | ~inside)
+
+
+def linear(rmse: float, full: float) -> float:
+    """1 − rmse / full, held in 0..1; `full` is the error that scores 0."""
+    return min(1.0, max(0.0, 1.0 - rmse / full))
+
+
+def exponential(rmse: float, tau: float) -> float:
+    """exp(−rmse / tau), 0..1; `tau` is the error that scores 1/e."""
+    return math.exp(-rmse / tau)
+
+
+# FED-Bench says only that the error is normalised so that higher is better; there is no standard of the field. Names
+# are those of `score.cut.normaliser`. An error of 5.1 scores .775 (the default), .600, .980 and .898.
+NORMALISERS: Final[Mapping[str, Callable[[float], float]]] = {
+    "exp20": partial(exponential, tau=20.0),
+    "exp10": partial(exponential, tau=10.0),
+    "linear255": partial(linear, full=255.0),
+    "linear50": partial(linear, full=50.0),
+}

@@ -44,8 +44,9 @@ def expression_change(before: Mapping[str, float], after: Mapping[str, float]) -
     """
     if before.keys() != after.keys():
         raise ValueError("blendshapes of different models")
-    return math.sqrt(math.fsum(_weight(name) * (after[name] - before[name]) ** 2 for name in before))
+    return math.sqrt(math.fsum(weight(name) * (after[name] - before[name]) ** 2 for name in before))
 
 
-def _weight(name: str) -> float:
-    return next((weight for start, weight in WEIGHTS.items() if name.startswith(start)), 1.0)
+def weight(name: str) -> float:
+    """How much a coefficient counts, as `WEIGHTS` says."""
+    return next((each for start, each in WEIGHTS.items() if name.startswith(start)), 1.0)
