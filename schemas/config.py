@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from schemas.expressions import Expression
 from schemas.forecasts import Assumptions, Pilot
 from schemas.hosted import EditorField
-from schemas.panels import Panel
+from schemas.panels import ModelField, Panel
 from schemas.reviewing import Review
 from schemas.routes import CallSettings
 from schemas.screening import Screen
@@ -134,13 +134,13 @@ class RankCut(Section):
 class DescriberMeasure(Section):
     """Who writes."""
 
-    describer: AdapterField = Field(default=Adapter(name="blendshapes"))
+    describer: ModelField = Field(default=Adapter(name="blendshapes"))
 
 
 class InstructMeasure(DescriberMeasure):
     """Who writes the dense instruction, and who checks it."""
 
-    checker: AdapterField | None = Field(
+    checker: ModelField | None = Field(
         default=None, description="Model of another family that must find the ground truth by the text; null for none."
     )
 

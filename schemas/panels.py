@@ -10,7 +10,7 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from schemas.routes import Route, deciding
-from schemas.sections import Adapter, Adapters, Section
+from schemas.sections import Adapter, AdapterField, Adapters, Section
 
 _FILE: Final = Path(__file__).parent / "panels.yaml"
 
@@ -52,7 +52,22 @@ def panel(name: str) -> list[dict[str, Any]]:
     return [{"name": "mllm", "params": model(voter) | {"granularity": spec.granularity}} for voter in spec.voters]
 
 
+def _asked_model(value: Any) -> Any:
+    """An `mllm` adapter with `model`, the name of a shipped one, spelled out; what is given besides counts for more."""
+    if not isinstance(value, dict) or value.get("name") != "mllm" or not isinstance(value.get("params"), dict):
+        return value
+    params = dict(value["params"])
+    name = params.pop("model", None)
+    if name is None:
+        return value
+    if name not in shipped().models:
+        raise ValueError(f"unknown model '{name}', choose one of: {', '.join(shipped().models)}; or give its `routes`")
+    return value | {"params": model(name) | params}
+
+
 def _named(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_asked_model(voter) for voter in value]
     if not isinstance(value, str):
         return value
     if value not in shipped().panels:
@@ -74,5 +89,7 @@ def _told_apart(value: Sequence[Adapter]) -> Sequence[Adapter]:
     return value
 
 
+# An adapter; of a multimodal model that ships, the name will do: {name: mllm, params: {model: Gemini-4-Argon}}.
+ModelField = Annotated[AdapterField, BeforeValidator(_asked_model)]
 # Voters, or the name of a panel that ships.
 Panel = Annotated[Adapters, AfterValidator(_told_apart), BeforeValidator(_named)]

@@ -38,7 +38,7 @@ def said(error: ConfigError, *words: str) -> None:
 
 
 def test_every_preset_is_a_valid_config() -> None:
-    assert presets() == ["demo", "folder"]
+    assert presets() == ["benchmark", "demo", "folder", "training"]
     for name in presets():
         assert load_config(name).name == name
 
