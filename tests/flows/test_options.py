@@ -11,6 +11,7 @@ import yaml
 from flows.options import load_config, merge, presets
 from schemas.config import BuildConfig
 from tasks.engine.errors import ConfigError
+from tasks.outside import BY_FIELD, adapters_in
 from tasks.pipeline import make_stages, open_pools
 
 
@@ -46,7 +47,8 @@ def test_every_preset_is_a_valid_config() -> None:
 def test_the_presets_adapters_and_parameters_exist() -> None:
     for name in presets():
         for stage in make_stages(load_config(name), {}):
-            stage.identities()
+            for field, spec in adapters_in(stage.measure_params):
+                assert BY_FIELD[field].parse(spec.name, spec.params), (name, field)
     assert list(open_pools(load_config("demo"))) == ["samples"]
 
 
