@@ -73,10 +73,7 @@ def test_a_name_is_spelled_out_and_can_be_changed() -> None:
     spelled = settings({"name": "api", "params": {"model": "nano-banana", "side": 512}})
     editor = spelled.generate.measure.editor
     assert (editor.label, editor.params["side"], "model" in editor.params) == ("nano-banana", 512, False)
-    assert [route.key_env for route in routes_in(spelled.model_dump(mode="json"))] == [
-        "GEMINI_API_KEY",
-        "OPENROUTER_API_KEY",
-    ]
+    assert [route.key_env for route in routes_in(spelled.model_dump(mode="json"))] == ["GEMINI_API_KEY"]
     assert BuildConfig.model_validate(spelled.model_dump(mode="json")) == spelled
     with pytest.raises(ValueError, match="unknown hosted editor 'nanana', choose one of: nano-banana,"):
         settings({"name": "api", "params": {"model": "nanana"}})
