@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flows.verbs import AsJson, Workspace, in_words
+from flows.verbs import AsJson, RunName, Sets, Workspace, in_words
 
 app = typer.Typer(no_args_is_help=True, help="People decide between the finalists, in Label Studio.")
 
@@ -52,3 +52,61 @@ def up(
 
         sys.stdout.flush()
         studio.serve(store, python, port)
+
+
+@app.command("open")
+@in_words
+def open_(
+    workspace: Workspace = Path("workspace"), run: RunName = None, sets: Sets = None, json: AsJson = False
+) -> None:
+    """Make a project per annotator, and the tasks that are not there yet. Run it as often as you like.
+
+    Asks about every source that waits. `--set review.cut.adjudicators='[ann4]'` also asks a fourth person where
+    three disagree (give the build the same).
+    """
+    from flows.reviews import show_opened
+
+    show_opened(workspace, run, sets or (), as_json=json)
+
+
+@app.command()
+@in_words
+def collect(
+    workspace: Workspace = Path("workspace"), run: RunName = None, sets: Sets = None, json: AsJson = False
+) -> None:
+    """Fetch people's answers into the workspace, and show how far they are and how well they agree.
+
+    Then build again: it goes on where enough is decided. What was not counted is listed, with the reason.
+    """
+    from flows.reviews import show_collected
+
+    show_collected(workspace, run, sets or (), as_json=json)
+
+
+@app.command()
+@in_words
+def status(
+    workspace: Workspace = Path("workspace"), run: RunName = None, sets: Sets = None, json: AsJson = False
+) -> None:
+    """Show the same from what was collected last; asks no server. With `--set`: under another rule."""
+    from flows.reviews import show_standing
+
+    show_standing(workspace, run, sets or (), as_json=json)
+
+
+@app.command()
+@in_words
+def simulate(
+    workspace: Workspace = Path("workspace"),
+    run: RunName = None,
+    noise: Annotated[float, typer.Option(min=0, max=1, help="Share of answers drawn at random.")] = 0.1,
+    bias: Annotated[float, typer.Option(min=0, max=1, help="Share of answers that are A, whatever is shown.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Answers per person, at most.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Play the annotators, with a known bias and noise, through the real API: for demos and tests, never for data."""
+    from flows.reviews import show_played
+    from tasks.boards.simulate import Behaviour
+
+    show_played(workspace, run, Behaviour(noise, bias, seed, limit), as_json=json)

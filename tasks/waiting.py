@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from schemas.config import BuildConfig
 from schemas.outcomes import Status
@@ -15,23 +14,24 @@ from tasks.engine.execute import Executor
 from tasks.engine.rows import Commit
 
 
-def in_review(executor: Executor, done: Sequence[dict[str, Commit]]) -> Iterator[tuple[Question, bool]]:
-    """Every source with finalists that went to review: its question, and whether that is decided, in plan order."""
+def in_review(executor: Executor, done: Sequence[dict[str, Commit]]) -> Iterator[Question]:
+    """The question of every source that has come to review, in plan order."""
     for shard, commits in zip(executor.shards, done, strict=True):
-        if "review" not in commits:
-            continue
         finalists: dict[Key, list[Finalist]] = defaultdict(list)
-        for row in executor.kept("caption", shard, commits):
+        for row in executor.kept("caption", shard, commits) if "caption" in commits else ():
             finalists[row.key.source()].append(row)
-        waiting = {row.key.source() for row in _waiting(executor, shard, commits)}
-        for source, rows in finalists.items():
-            yield question_of(rows), source not in waiting
+        yield from map(question_of, finalists.values())
 
 
-def _waiting(executor: Executor, shard: Any, commits: dict[str, Commit]) -> list[Any]:
-    if not commits["review"].statuses.get(Status.WAITING):
-        return []
-    return [row for row in executor.decided("review", shard, commits["review"]) if row.status is Status.WAITING]
+def waiting_sources(executor: Executor, done: Sequence[dict[str, Commit]]) -> set[Key]:
+    """The sources on which people have yet to decide; all shards must be through review."""
+    return {
+        row.key.source()
+        for shard, commits in zip(executor.shards, done, strict=True)
+        if commits["review"].statuses.get(Status.WAITING)
+        for row in executor.decided("review", shard, commits["review"])
+        if row.status is Status.WAITING
+    }
 
 
 def check_waiting(executor: Executor, config: BuildConfig, done: Sequence[dict[str, Commit]]) -> None:
@@ -40,13 +40,11 @@ def check_waiting(executor: Executor, config: BuildConfig, done: Sequence[dict[s
     Raises:
         WaitingForReview: How many wait, and what to do.
     """
-    if not any(commits["review"].statuses.get(Status.WAITING) for commits in done):
-        return
-    decided = [is_decided for _, is_decided in in_review(executor, done)]
-    if sum(decided) < config.review.enough * len(decided):
+    waiting = len(waiting_sources(executor, done))
+    total = sum(1 for _ in in_review(executor, done)) if waiting else 0
+    if waiting and total - waiting < config.review.enough * total:
         raise WaitingForReview(
-            f"waiting for review: people have yet to decide {len(decided) - sum(decided)} of {len(decided)} sources of "
-            f"run '{config.name}'",
+            f"waiting for review: people have yet to decide {waiting} of {total} sources of run  '{config.name}'",
             "`fedbench review open` asks them, `fedbench review collect` fetches their answers, the same build goes "
             "on; review.enough=0 publishes what is decided",
         )
@@ -62,5 +60,6 @@ def settle_reviewed(executor: Executor, config: BuildConfig, done: Sequence[dict
         taken: How many snapshots of answers the decisions rest on.
     """
     if config.review.measure.board.name == "label_studio":
-        decided = [question.digest for question, is_decided in in_review(executor, done) if is_decided]
+        waiting = waiting_sources(executor, done)
+        decided = [one.digest for one in in_review(executor, done) if one.key not in waiting]
         make_final(executor.store, config.name, config.edition, decided, taken)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.tombstones import Tombstone, Unfinished, Withdrawals
+from tasks.boards.forget import forget_review
 from tasks.dataset.texts import interrupted, recover
 from tasks.dataset.withdrawn import Edition, clean
 from tasks.dataset.withdrawn import look as look_at_editions
@@ -135,8 +136,7 @@ def withdraw(store: Store, wish: Wish) -> tuple[Found, list[str]]:
     assert state.unfinished is not None, "it was written a moment ago"
     gone = set(state.unfinished.digests)
     withdrawn = Withdrawn.of(store)
-    # A review board that keeps tasks of its own is to be told here, while the rows that name its tasks are still
-    # there. There is none yet: `auto` keeps nothing.
+    forget_review(store, withdrawn.keys)
     strip_plans(store, withdrawn)
     remove_reports(store, state.unfinished.keys)
     providers = forget_answers(store, gone)

@@ -25,7 +25,7 @@ def questions(workspace: Path, settings: BuildConfig) -> list[Question]:
     """All that people are asked of a build as far as it is, in plan order."""
     pipeline._worker.cache_clear()
     run = pipeline.open_run(workspace, settings, extend=False)
-    return [question for question, _ in in_review(run.executor, run.executor.commits())]
+    return list(in_review(run.executor, run.executor.commits()))
 
 
 def answer(question: Question, annotator: str, usable: Iterable[str], **fields: Any) -> Answer:

@@ -1,0 +1,140 @@
+"""What `fedbench review` prints: projects, progress, and how well people agree."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from flows.console import ERR, OUT, opened, print_json
+from tasks.boards.access import read_access
+from tasks.boards.collecting import in_short
+from tasks.boards.simulate import Behaviour, play
+from tasks.reviewing import Review, collect_review, open_review, review_of, told
+
+
+def show_opened(workspace: Path, run: str | None, sets: Sequence[str], *, as_json: bool) -> None:
+    """Open the review, and say where it is."""
+    projects = open_review(
+        review_of(opened(workspace, run, sets)),
+        lambda who, done, total: ERR.print(f"{who}: {done} of {total} tasks", highlight=False),
+    )
+    if as_json:
+        print_json([asdict(project) for project in projects])
+        return
+    table = Table("annotator", box=None, header_style="bold", pad_edge=False)
+    table.add_column("tasks", justify="right")
+    table.add_column("new", justify="right")
+    table.add_column("where", no_wrap=True)
+    for one in projects:
+        table.add_row(one.annotator + (" (single)" if one.single else ""), f"{one.tasks}", f"{one.added}", one.url)
+    OUT.print(table if projects else "Nobody is to be asked: everything is decided.")
+
+
+def show_collected(workspace: Path, run: str | None, sets: Sequence[str], *, as_json: bool) -> None:
+    """Collect, and say what is new and how things stand."""
+    found = collect_review(review_of(opened(workspace, run, sets)))
+    review = review_of(opened(workspace, run, sets))
+    numbers = told(review)
+    if as_json:
+        print_json({"fresh": found.fresh, "projects": found.projects, "notes": found.notes, "review": numbers})
+        return
+    OUT.print(f"{found.fresh} answers are new, from {found.projects} projects.")
+    for note in in_short(found.notes):
+        OUT.print(f"· {note}", markup=False, soft_wrap=True)
+    show_numbers(numbers, review)
+
+
+def show_standing(workspace: Path, run: str | None, sets: Sequence[str], *, as_json: bool) -> None:
+    """How things stand by what was collected last; asks no server."""
+    review = review_of(opened(workspace, run, sets))
+    numbers = told(review)
+    if as_json:
+        print_json(numbers)
+    else:
+        show_numbers(numbers, review)
+
+
+def show_played(workspace: Path, run: str | None, how: Behaviour, *, as_json: bool) -> None:
+    """Let played annotators answer."""
+    review = review_of(opened(workspace, run))
+    given: dict[str, int] = {}
+    config = review.run.config
+    play(
+        review.run.store,
+        read_access(review.run.store),
+        config.name,
+        config.review.cut,
+        how=how,
+        tell=given.__setitem__,
+    )
+    if as_json:
+        print_json(given)
+    else:
+        OUT.print(f"played: {', '.join(f'{name} {count} answers' for name, count in given.items()) or 'nobody'}")
+
+
+def show_numbers(numbers: dict[str, Any], review: Review) -> None:
+    """The statistics as tables."""
+    OUT.print(numbers_table(numbers))
+    for line in lines_of(numbers):
+        OUT.print(line, markup=False, highlight=False, soft_wrap=True)
+    if numbers["decided"] == numbers["sources"]:
+        OUT.print("Everything is decided: build again.")
+    elif numbers["decided"] >= review.run.config.review.enough * numbers["sources"]:
+        OUT.print("Enough is decided: build again.")
+
+
+def numbers_table(numbers: dict[str, Any]) -> Table:
+    """One row per annotator."""
+    table = Table("annotator", box=None, header_style="bold", pad_edge=False)
+    for name in ("answered", "median s", "under 5 s", "as decided", "as the other two", "chose A"):
+        table.add_column(name, justify="right")
+    for name, one in numbers["annotators"].items():
+        seconds = one["median_seconds"]
+        table.add_row(
+            name,
+            f"{one['answered']} of {one['of']}",
+            "–" if seconds is None else f"{seconds:.0f}",
+            str(one["under_5_seconds"] or "–"),
+            percent(one["with_majority"], short=True),
+            percent(one["with_the_others"], short=True),
+            percent(one["position"], short=True),
+        )
+    return table
+
+
+def lines_of(numbers: dict[str, Any]) -> list[str]:
+    """Everything else, a line each."""
+    alpha = numbers["alpha"]
+    lines = [
+        f"decided    {numbers['decided']} of {numbers['sources']} sources: {numbers['chosen']} have a ground truth, "
+        f"{numbers['rejected']} have none; {numbers['without_majority']} without a majority, "
+        f"{numbers['to_adjudicate']} of them for an adjudicator",
+        f"agreement  Krippendorff's alpha {'–' if alpha is None else f'{alpha:.2f}'}; "
+        + (", ".join(f"{who} {percent(one)}" for who, one in numbers["pairwise"].items()) or "nobody to compare"),
+        f"position   A was chosen in {percent(numbers['position'])} of single choices",
+        f"rank       people chose the first rank in {percent(numbers['rank'])}",
+        f"captions   something was usable in {percent(numbers['captions']['with'])} with, "
+        f"{percent(numbers['captions']['without'])} without",
+    ]
+    for voter, one in numbers["voters"].items():
+        lines.append(
+            f"voter      {voter}: usable {percent(one['approved_usable'])} of what it approved, "
+            f"{percent(one['doubted_usable'])} of what it did not"
+        )
+    for cell, flags in numbers["flags"].items():
+        lines.append(f"tags       {cell}: {', '.join(f'{flag} {count}' for flag, count in flags.items())}")
+    if numbers["changed_since_published"]:
+        lines.append(f"changed    {numbers['changed_since_published']} answers to published decisions changed since")
+    return lines
+
+
+def percent(one: dict[str, Any], *, short: bool = False) -> str:
+    """A share with its 95 % interval: "72% (61%–81% of 90)"; or, in short, alone."""
+    if one["value"] is None:
+        return "–"
+    if short:
+        return f"{one['value']:.0%}"
+    return f"{one['value']:.0%} ({one['low']:.0%}–{one['high']:.0%} of {one['of']})"

@@ -1,0 +1,69 @@
+"""What annotators are shown, and how their A and B go back to finalists: all of it follows from one secret.
+
+Nothing of editor, rank, key or order is in a task: file names and item numbers are keyed hashes, and so is the coin
+that says which finalist is A, thrown anew for each question and person. The same secret undoes it.
+"""
+
+import hashlib
+import hmac
+from typing import Any, Final
+
+from schemas.records import Finalist
+from schemas.reviews import Question
+
+# Share of tasks without captions, so that their influence shows (ours).
+WITHOUT_CAPTIONS: Final = 0.2
+
+
+def keyed(key: bytes, *words: str) -> str:
+    """24 hexadecimal digits that tell nothing of the words."""
+    return hmac.new(key, "\0".join(words).encode(), hashlib.sha256).hexdigest()[:24]
+
+
+def share(key: bytes, *words: str) -> float:
+    """A number in 0..1 that falls for these words as it always does."""
+    return int(keyed(key, *words)[:13], 16) / 16**13
+
+
+def item_of(key: bytes, question: Question, annotator: str) -> str:
+    """The number of a task: of this question for this person."""
+    return keyed(key, "item", question.digest, annotator)
+
+
+def in_order(key: bytes, question: Question, annotator: str) -> tuple[Finalist, ...]:
+    """The finalists as this person sees them: A, then B."""
+    swapped = share(key, "order", question.digest, annotator) < 0.5
+    return question.finalists[::-1] if swapped else question.finalists
+
+
+def captioned(key: bytes, question: Question, annotator: str) -> bool:
+    return share(key, "captions", question.digest, annotator) >= WITHOUT_CAPTIONS
+
+
+def file_of(key: bytes, question: Question, image: str) -> str:
+    """Path of a picture below the image folder. The same picture has another name in another question."""
+    name = keyed(key, "file", question.digest, image)
+    return f"{name[:2]}/{name}.png"
+
+
+def task(key: bytes, question: Question, annotator: str, address: str) -> dict[str, Any]:
+    """What Label Studio gets: addresses of pictures, requests and captions.
+
+    Args:
+        key: The secret.
+        question: What is asked.
+        annotator: Whom.
+        address: What comes before a picture's path.
+    """
+    shown = in_order(key, question, annotator)
+    data = {
+        "item": item_of(key, question, annotator),
+        "src_image": address + file_of(key, question, shown[0].source_image),
+    }
+    for side, one in zip(("left", "right"), shown, strict=False):
+        data |= {
+            f"{side}_image": address + file_of(key, question, one.image),
+            f"{side}_target": one.instruction,
+            f"{side}_caption": one.caption if captioned(key, question, annotator) else "",
+        }
+    return {"data": data}

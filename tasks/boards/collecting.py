@@ -1,0 +1,178 @@
+"""Reads what people answered: the server enforces almost nothing, so who, what and how often is checked here."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.reviewing import ReviewCut
+from schemas.reviews import Answer, Flag, Flagged, Quality, Question, Rating
+from tasks.boards.access import ADMIN, Access
+from tasks.boards.answers import add, heard
+from tasks.boards.blind import captioned, in_order, item_of
+from tasks.boards.projects import accounts, find_projects, fingerprint_of, one_at_a_time
+from tasks.boards.questions import asked
+from tasks.boards.studio import Studio
+from tasks.engine.store import Store
+
+
+@dataclass
+class Collected:
+    """What a collection brought.
+
+    Attributes:
+        fresh: How many answers are new or changed.
+        projects: How many projects were read.
+        notes: What was not counted, in words; names no token.
+    """
+
+    fresh: int = 0
+    projects: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+Held = Mapping[tuple[str, str], Answer]
+
+
+def collect(store: Store, access: Access, run: str, cut: ReviewCut) -> Collected:
+    """Read every project of a run, and keep what differs from what is known as one snapshot."""
+    names = [*cut.annotators, *cut.former, *cut.adjudicators]
+    found = Collected()
+    with one_at_a_time(store), Studio(access.url, access.token(ADMIN)) as studio:
+        questions, known = asked(store), heard(store)
+        of_name = accounts(studio, [name for name in names if name not in cut.former])
+        of_name |= _former(studio, cut.former)
+        rows: list[Answer] = []
+        for name in names:
+            items = {item_of(access.key, question, name): question for question in questions.values()}
+            for single in (False, True):
+                fingerprint = fingerprint_of(access.key, run, name, single=single)
+                number = find_projects(studio, store, [fingerprint]).get(fingerprint)
+                if number is not None:
+                    found.projects += 1
+                    tasks = list(studio.tasks(number, annotations=True))
+                    rows += _read(tasks, Reader(access.key, name, of_name.get(name), items, known, found.notes))
+        found.fresh = add(store, rows)
+    return found
+
+
+def _former(studio: Studio, names: Sequence[str]) -> dict[str, int]:
+    """Account numbers of those who left, as far as they still have one."""
+    users = studio.users()
+    return {name: number for name in names for number, email in users.items() if name in (email, email.split("@")[0])}
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What reading one person's project takes.
+
+    Attributes:
+        key: The secret.
+        name, account: Whose project it is; the account is None if it was deleted.
+        items: Number of a task → its question.
+        known: The answers that earlier collections brought.
+        notes: Told what cannot be counted.
+    """
+
+    key: bytes
+    name: str
+    account: int | None
+    items: Mapping[str, Question]
+    known: Held
+    notes: list[str]
+
+
+def _read(tasks: Sequence[dict[str, Any]], reader: Reader) -> list[Answer]:
+    """One answer per question of a project; a task that is there twice counts once."""
+    by_item: dict[str, list[dict[str, Any]]] = {}
+    for task in tasks:
+        item = str((task.get("data") or {}).get("item", ""))
+        if item not in reader.items:
+            reader.notes.append(f"{reader.name}: task {task['id']} asks nothing that was asked here")
+            continue
+        if item in by_item:
+            reader.notes.append(f"{reader.name}: task {task['id']} is there twice; its latest answer counts")
+        by_item.setdefault(item, []).extend(task.get("annotations") or [])
+    rows = [latest(reader.items[item], annotations, reader) for item, annotations in by_item.items()]
+    return [row for row in rows if row is not None]
+
+
+def latest(question: Question, annotations: Sequence[dict[str, Any]], reader: Reader) -> Answer | None:
+    """This person's latest answer to a question.
+
+    What somebody else wrote or changed is not their answer: then the one that was collected before stands. So it does
+    where the latest cannot be read. One that was deleted, or skipped since, is taken back.
+    """
+    before = reader.known.get((question.digest, reader.name))
+    mine = []
+    for one in sorted(annotations, key=lambda one: (str(one["updated_at"]), one["id"])):
+        if reader.account is not None and _account(one["completed_by"]) != reader.account:
+            reader.notes.append(f"{reader.name}: answer {one['id']} is by account {_account(one['completed_by'])}")
+        else:
+            mine.append(one)
+    if len(mine) > 1:
+        reader.notes.append(f"{reader.name}: {len(mine)} answers to task {mine[-1].get('task')}; the latest counts")
+    if not mine or mine[-1].get("was_cancelled"):
+        return before.model_copy(update={"gone": True}) if before else None
+    last = mine[-1]
+    changed_by = _account(last["updated_by"]) if last.get("updated_by") is not None else None
+    if changed_by not in (None, _account(last["completed_by"])):
+        stands = "the one collected before stands" if before else "it does not count"
+        reader.notes.append(f"{reader.name}: answer {last['id']} was changed by account {changed_by}; {stands}")
+        return before.model_copy(update={"edited_by": changed_by}) if before else None
+    answer, why = parsed(question, last, reader.key, reader.name)
+    if answer is None:
+        reader.notes.append(f"{reader.name}: answer {last['id']} cannot be read: {why}")
+        return before
+    return answer
+
+
+def parsed(question: Question, annotation: Mapping[str, Any], key: bytes, name: str) -> tuple[Answer | None, str]:
+    """An annotation as an answer, A and B brought back to pictures; or None, and why it is none."""
+    shown = in_order(key, question, name)
+    sides = dict(zip(("left", "right"), (one.image for one in shown), strict=False))
+    decisions: dict[str, list[str]] = {"neither": [], **{side: [image] for side, image in sides.items()}}
+    if len(sides) == 2:
+        decisions["both"] = list(sides.values())
+    decision, ratings, flags, comment = "", [], [], ""
+    for part in annotation.get("result") or []:
+        field_, value = str(part.get("from_name")), part.get("value") or {}
+        choices = [str(choice) for choice in value.get("choices") or []]
+        side, _, what = field_.partition("_")
+        if field_ == "decision":
+            decision = choices[0] if len(choices) == 1 else ""
+        elif field_ == "comment":
+            comment = " / ".join(map(str, value.get("text") or []))
+        elif side in sides and what == "flags":
+            flags += [Flagged(image=sides[side], flag=Flag(one)) for one in choices if one in list(Flag)]
+        elif side in sides and what in list(Quality) and choices and choices[0] in ("1", "2", "3", "4", "5"):
+            ratings.append(Rating(image=sides[side], quality=Quality(what), value=int(choices[0])))
+    if decision not in decisions:
+        return None, f"'{decision}' is no decision" if decision else "it holds no decision"
+    seconds = annotation.get("lead_time")
+    return Answer(
+        question=question.digest,
+        key=question.key,
+        annotator=name,
+        usable=tuple(sorted(decisions[decision])),
+        first=shown[0].image,
+        captions=captioned(key, question, name),
+        guide=question.guide,
+        seconds=float(seconds) if seconds is not None else None,
+        ratings=tuple(ratings),
+        flags=tuple(flags),
+        comment=comment,
+        given=str(annotation["updated_at"]),
+    ), ""
+
+
+def _account(value: Any) -> int | None:
+    """Label Studio gives a number, or an object with one."""
+    number: int | None = value["id"] if isinstance(value, dict) else value
+    return number
+
+
+def in_short(notes: Sequence[str], most: int = 10) -> list[str]:
+    """The notes, each once, and how many more there are."""
+    seen = list(Counter(notes))
+    return seen[:most] + ([f"and {len(seen) - most} more of the kind"] if len(seen) > most else [])

@@ -1,0 +1,223 @@
+"""One project per annotator: found or made, kept as it should be, and filled with the tasks that it lacks."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import prompts
+from schemas.reviewing import ReviewCut
+from schemas.reviews import Answer, Question
+from tasks.boards.access import ADMIN, Access
+from tasks.boards.blind import file_of, item_of, keyed, task
+from tasks.boards.pictures import FOLDER, ROOT, show
+from tasks.boards.questions import GUIDE, remember
+from tasks.boards.studio import Studio
+from tasks.boards.votes import verdict
+from tasks.engine.errors import ConfigError, WorkspaceError
+from tasks.engine.fingerprint import sha256
+from tasks.engine.images import ImageStore
+from tasks.engine.store import Store, disk
+
+KNOWN: Final = "review/projects.json"
+ADDRESS: Final = f"/data/local-files/?d={FOLDER.removeprefix(ROOT).strip('/')}/"
+BATCH: Final = 1000
+# Told after every batch: project, tasks there, tasks in all.
+Tell = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A project: whose, where, how many tasks it holds, how many of them are new."""
+
+    annotator: str
+    single: bool
+    id: int
+    tasks: int
+    added: int
+    url: str
+
+
+@contextmanager
+def one_at_a_time(store: Store) -> Iterator[None]:
+    """Wait until nobody else on this workspace opens or collects."""
+    path = store.path("review/lock")
+    with disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def accounts(studio: Studio, names: Sequence[str]) -> dict[str, int]:
+    """Account number by annotator: whose address, or its part before the @, is that name.
+
+    Raises:
+        ConfigError: Somebody has no account, or two.
+    """
+    users = studio.users()
+    found = {}
+    for name in names:
+        numbers = [number for number, email in users.items() if name in (email, email.split("@")[0])]
+        if len(numbers) != 1:
+            what = "has no account" if not numbers else "has two accounts"
+            raise ConfigError(
+                f"annotator '{name}' {what} at {studio.url}",
+                "fedbench review up --with-annotators 3 makes ann1 to ann3",
+            )
+        found[name] = numbers[0]
+    return found
+
+
+def people(cut: ReviewCut) -> list[str]:
+    """Who is asked."""
+    return [*cut.annotators, *cut.adjudicators]
+
+
+def wanted(name: str, answers: Sequence[Answer], cut: ReviewCut) -> bool:
+    """Whether somebody is to be asked a question, given the answers to it: what the others decided needs nobody."""
+    decided = verdict([one for one in answers if one.annotator != name], cut)
+    return decided.usable is None and (decided.split or name not in cut.adjudicators)
+
+
+def fingerprint_of(key: bytes, run: str, name: str, *, single: bool) -> str:
+    return keyed(key, "project", run, name, "single" if single else "pair")
+
+
+def find_projects(studio: Studio, store: Store, fingerprints: Sequence[str]) -> dict[str, int]:
+    """The projects that are there, by fingerprint: as this workspace remembers them, or by their description."""
+    there = {project["id"]: project.get("description") or "" for project in studio.projects()}
+    known: dict[str, int] = (store.read_json(KNOWN) or {}).get(studio.url, {})
+    found = {}
+    for fingerprint in fingerprints:
+        described = [number for number, text in there.items() if fingerprint in text]
+        if known.get(fingerprint) in there:
+            found[fingerprint] = known[fingerprint]
+        elif described:
+            found[fingerprint] = min(described)
+    return found
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What opening takes.
+
+    Attributes:
+        store: The workspace.
+        access: The door.
+        run: The run's name.
+        cut: Who is asked.
+        tell: Is told of progress.
+    """
+
+    store: Store
+    access: Access
+    run: str
+    cut: ReviewCut
+    tell: Tell
+
+    def open(self, asked: Sequence[tuple[Question, Sequence[Answer]]]) -> list[Opened]:
+        """Ask everybody what they are to be asked; what is there already stays.
+
+        Args:
+            asked: The run's questions, each with the answers that there are.
+
+        Raises:
+            ConfigError, WorkspaceError: In words; the next call does the rest.
+        """
+        access = self.access
+        with one_at_a_time(self.store), Studio(access.url, access.token(ADMIN)) as studio:
+            accounts(studio, people(self.cut))
+            remember(self.store, (question for question, _ in asked))
+            show(self.store, access.key, (question for question, _ in asked))
+            opened = []
+            for name in people(self.cut):
+                for single in (False, True):
+                    mine = {
+                        item_of(access.key, question, name): (question, any(one.annotator == name for one in answers))
+                        for question, answers in asked
+                        if (len(question.finalists) == 1) is single and wanted(name, answers, self.cut)
+                    }
+                    if mine:
+                        opened.append(self._fill(studio, name, single, mine))
+            return opened
+
+    def _fill(self, studio: Studio, name: str, single: bool, mine: Mapping[str, tuple[Question, bool]]) -> Opened:
+        """Somebody's project, with a task for each of these questions (by item) that they have not answered yet."""
+        fingerprint = fingerprint_of(self.access.key, self.run, name, single=single)
+        number = find_projects(studio, self.store, [fingerprint]).get(fingerprint)
+        number = _kept(studio, number, _settings(self.run, name, fingerprint, single=single))
+        known = self.store.read_json(KNOWN) or {}
+        here = known.get(studio.url, {})
+        if here.get(fingerprint) != number:
+            self.store.write_json(KNOWN, known | {studio.url: here | {fingerprint: number}})
+        _serve_pictures(self.store, studio, number)
+        _probe(self.store, self.access, studio, next(iter(mine.values()))[0])
+        there = {each["data"].get("item") for each in studio.tasks(number)}
+        # Keyed hashes: sorted by them, everybody has an order of their own.
+        missing = sorted(item for item, (_, answered) in mine.items() if not answered and item not in there)
+        title, total = f"{name}{' (single)' if single else ''}", len(there) + len(missing)
+        self.tell(title, len(there), total)
+        for start in range(0, len(missing), BATCH):
+            part = missing[start : start + BATCH]
+            studio.add_tasks(number, [task(self.access.key, mine[item][0], name, ADDRESS) for item in part])
+            self.tell(title, len(there) + start + len(part), total)
+        return Opened(name, single, number, total, len(missing), f"{studio.url}/projects/{number}/data")
+
+
+def _settings(run: str, name: str, fingerprint: str, *, single: bool) -> dict[str, Any]:
+    """What a project of ours is like; the title is 3 to 50 characters long."""
+    return {
+        "title": f"{run[:24]} · {name[:12]}{' · single' if single else ''}",
+        "description": f"Review of run {run} by {name}. fedbench finds it by {fingerprint}; leave that here.",
+        "label_config": prompts.render("review_screen", single="yes" if single else ""),
+        "expert_instruction": prompts.render(GUIDE),
+        "show_instruction": True,
+        "maximum_annotations": 1,
+        "show_skip_button": False,
+        "enable_empty_annotation": False,
+        "show_collab_predictions": False,
+        "sampling": "Sequential sampling",
+    }
+
+
+def _kept(studio: Studio, number: int | None, settings: dict[str, Any]) -> int:
+    """Make a project, or bring one that was edited by hand back to what it should be."""
+    if number is None:
+        made: int = studio.write("POST", "/api/projects/", settings)["id"]
+        return made
+    present = studio.get(f"/api/projects/{number}/").json()
+    changed = {name: value for name, value in settings.items() if present.get(name) != value}
+    if changed:
+        studio.write("PATCH", f"/api/projects/{number}/", changed)
+    return number
+
+
+def _serve_pictures(store: Store, studio: Studio, number: int) -> None:
+    path = str(store.path(FOLDER))
+    rows = studio.get("/api/storages/localfiles/", project=number).json()
+    if all(row["path"] != path for row in rows):
+        value = {"project": number, "path": path, "use_blob_urls": True, "title": "pictures"}
+        studio.write("POST", "/api/storages/localfiles/", value)
+
+
+def _probe(store: Store, access: Access, studio: Studio, question: Question) -> None:
+    """Look at one picture as an annotator would, before tasks are made that show none.
+
+    Raises:
+        WorkspaceError: It does not come.
+    """
+    image = question.finalists[0].image
+    name = file_of(access.key, question, image)
+    answer = studio.get(ADDRESS + name, missing=(400, 403, 404, 500))
+    if answer.status_code != 200 or sha256(answer.content) != image:
+        raise WorkspaceError(
+            f"Label Studio does not serve {store.path(f'{FOLDER}/{name}')} (HTTP {answer.status_code}; "
+            f"the picture is {ImageStore.path(image)})",
+            "it must run with this workspace: fedbench review up",
+        )

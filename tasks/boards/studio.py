@@ -1,0 +1,167 @@
+"""Label Studio's API, as far as review needs it: reads are tried again, a write never is."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import httpx
+
+from tasks.engine.errors import ConfigError, WorkspaceError
+
+TRIES: Final = 5
+PAGE: Final = 1000
+
+
+class Studio:
+    """One person at one server.
+
+    Args:
+        url: The server's address.
+        token: The person's personal access token; it is in no message.
+        pause: Seconds before a second try; doubled for each further one.
+    """
+
+    def __init__(self, url: str, token: str, *, pause: float = 0.5) -> None:
+        if not url:
+            raise ConfigError(
+                "no Label Studio is known here", "start one: fedbench review up, or set FEDBENCH_STUDIO_URL"
+            )
+        self.url = url
+        self._token = token
+        self._pause = pause
+        self._client = httpx.Client(base_url=url, timeout=httpx.Timeout(120, connect=5), trust_env=False)
+        self._entered = False
+
+    def close(self) -> None:
+        self._client.close()
+
+    def __enter__(self) -> "Studio":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- requests -------------------------------------------------------------------------------------------------
+
+    def _enter(self) -> None:
+        """Exchange the token for one that lasts five minutes."""
+        answer = self._client.post("/api/token/refresh/", json={"refresh": self._token})
+        if answer.status_code in (400, 401, 403):
+            raise ConfigError(
+                f"Label Studio at {self.url} does not take the token that is stored here",
+                "its accounts were made elsewhere or anew: delete the person from review/access.json, and "
+                "fedbench review up",
+            )
+        answer.raise_for_status()
+        self._client.headers["Authorization"] = f"Bearer {answer.json()['access']}"
+        self._entered = True
+
+    def _once(self, method: str, path: str, **more: Any) -> httpx.Response:
+        if not self._entered:
+            self._enter()
+        answer = self._client.request(method, path, **more)
+        if answer.status_code == 401:  # five minutes are over; a refused request did nothing
+            self._enter()
+            answer = self._client.request(method, path, **more)
+        return answer
+
+    def get(self, path: str, *, missing: tuple[int, ...] = (), **params: Any) -> httpx.Response:
+        """Read, again after a hang-up or a 5xx.
+
+        Args:
+            path: Below the address.
+            missing: Status codes that are an answer.
+            params: Of the query.
+
+        Raises:
+            WorkspaceError: The server does not answer, or not so.
+        """
+        trouble = ""
+        for tried in range(TRIES):
+            if tried:
+                time.sleep(self._pause * 2 ** (tried - 1))
+            try:
+                answer = self._once("GET", path, params=params or None)
+            except (httpx.HTTPError, httpx.StreamError) as error:
+                trouble = type(error).__name__
+                continue
+            if answer.status_code < 400 or answer.status_code in missing:
+                return answer
+            trouble = f"HTTP {answer.status_code}"
+            if answer.status_code < 500 and answer.status_code not in (408, 429):
+                break
+        raise WorkspaceError(
+            f"Label Studio at {self.url} does not answer {path}: {trouble}", "start it: fedbench review up"
+        )
+
+    def write(self, method: str, path: str, value: Any) -> Any:
+        """Change something, once: whoever sends it again would not know whether it is there twice.
+
+        Raises:
+            WorkspaceError: It was refused, or nobody knows; the next run looks what is there.
+        """
+        try:
+            answer = self._once(method, path, json=value)
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise WorkspaceError(
+                f"Label Studio at {self.url} hung up on {path}: {type(error).__name__}",
+                "run again: what is there already is found",
+            ) from None
+        if answer.status_code >= 400:
+            raise WorkspaceError(
+                f"Label Studio refuses {method} {path}: HTTP {answer.status_code} {_said(answer)}", "mend that first"
+            )
+        return answer.json() if answer.content else None
+
+    # -- what it has ----------------------------------------------------------------------------------------------
+
+    def users(self) -> dict[int, str]:
+        """Account number → address."""
+        return {user["id"]: user["email"].lower() for user in self.get("/api/users/").json()}
+
+    def projects(self) -> Iterator[dict[str, Any]]:
+        page = 1
+        while True:
+            found = self.get("/api/projects/", page=page, page_size=100).json()
+            yield from found["results"]
+            if not found["next"]:
+                return
+            page += 1
+
+    def tasks(self, project: int, *, annotations: bool = False) -> Iterator[dict[str, Any]]:
+        """Number and data of every task of a project, and its annotations where wanted."""
+        # The filter holds for annotations too.
+        told = "id,data,annotations,result,completed_by,updated_by,updated_at,was_cancelled,lead_time,task"
+        include = told if annotations else "id,data"
+        page = 1
+        while True:
+            answer = self.get(
+                "/api/tasks/",
+                missing=(404,),  # one page too far
+                project=project,
+                page=page,
+                page_size=PAGE,
+                fields="all" if annotations else "task_only",
+                include=include,
+                resolve_uri="false",
+            )
+            found = answer.json()["tasks"] if answer.status_code == 200 else []
+            yield from found
+            if len(found) < PAGE:
+                return
+            page += 1
+
+    def add_tasks(self, project: int, tasks: Sequence[dict[str, Any]]) -> None:
+        """Import them, all or none."""
+        made = self.write("POST", f"/api/projects/{project}/import?return_task_ids=true", list(tasks))
+        if made["task_count"] != len(tasks):
+            raise WorkspaceError(f"Label Studio took {made['task_count']} of {len(tasks)} tasks", "run again")
+
+
+def _said(answer: httpx.Response) -> str:
+    try:
+        value = answer.json()
+    except ValueError:
+        return ""
+    told = value.get("validation_errors") or value.get("detail") or "" if isinstance(value, dict) else value
+    return str(told)[:300]
