@@ -159,7 +159,7 @@ def _print_rest(found: Findings) -> None:
     if found.bought:
         total = "unknown" if found.dollars is None else f"${found.dollars:.4f}"
         each = "unknown" if found.dollars_per_picture is None else f"${found.dollars_per_picture:.6f}"
-        OUT.print(f"cost {total}, per picture {each}")
+        OUT.print(f"cost {total} in all; of the votes, per picture {each}")
     for what, counts in (("photos not shown", found.tried.unreadable), ("edits not made", found.tried.unmade)):
         if counts:
             OUT.print(f"{what}: {because(dict(counts))}")

@@ -44,7 +44,7 @@ def accuracy(
     identity that ranking has.
 
     The price is told first. What a model outside has answered is kept in the workspace, so a second run asks nothing;
-    no picture is kept. Results also lie in the workspace, as a page and as JSON, with the paper's figures beside ours.
+    photos are not kept. Results also lie in the workspace, as a page and as JSON, with the paper's figures beside ours.
     """
     from flows.accuracy import try_panel
 

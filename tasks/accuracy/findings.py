@@ -70,9 +70,12 @@ class Findings:
 
     @property
     def dollars_per_picture(self) -> float | None:
-        """Cost over the pictures that all voters were asked about; None if unknown."""
+        """What the votes cost over the pictures that they are on; None if unknown. Making the pictures is not in it."""
+        votes = [one for one in self.bought if one.role == "voter"]
         pictures = sum(one.pictures for one in self.shown)
-        return None if self.dollars is None or not pictures else self.dollars / pictures
+        if not pictures or any(one.unpriced for one in votes):
+            return None
+        return sum(one.dollars for one in votes) / pictures
 
     @property
     def notices(self) -> list[str]:
@@ -80,7 +83,7 @@ class Findings:
         told = []
         config = self.trial.config
         if self.trial.planted:
-            editor = config.generate.measure.editor.name
+            editor = config.generate.measure.editor.label
             told.append(
                 f"A planted edit shows what the editor '{editor}' was asked for, not what it achieved: a weak edit "
                 "counts against the voters."

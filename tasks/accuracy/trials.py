@@ -125,7 +125,7 @@ def prepare(config: BuildConfig, workspace: Path, limit: int | None, *, planted:
 
 
 def attempt(trial: Trial, call: Calls, tell: Callable[[int, int], None]) -> Tried:
-    """Ask the panel. Pictures lie in a temporary folder, chunk by chunk, and nowhere else.
+    """Ask the panel. Pictures lie in a temporary folder, chunk by chunk; the door keeps those that it paid for.
 
     Args:
         trial: As `prepare` gives it.
@@ -179,12 +179,15 @@ def _photos(trial: Trial, sources: Sequence[Source], images: ImageStore, tried: 
 
 def _ask(trial: Trial, photos: Sequence[Photo], context: Context, tried: Tried) -> None:
     """Show a chunk to the panel, every picture once, whatever it is planted as."""
+    voters_outside = any(VOTERS.remote(spec.name) for spec in trial.config.verify.measure.panel)
+    if trial.planted and EDITORS.remote(trial.config.generate.measure.editor.name):
+        note(trial.store, [_showing(photo, {}) for photo in photos])
     edits = _edits(trial, photos, context, tried) if trial.planted else {}
     shown = [(photo.image, tried.photos, photo.expression) for photo in photos]
     for made in edits.values():
         shown += [(candidate.image, tried.edits, target) for target, candidate in made.items()]
     digests = list(dict.fromkeys(digest for digest, _, _ in shown))
-    if photos and any(VOTERS.remote(spec.name) for spec in trial.config.verify.measure.panel):
+    if voters_outside:
         note(trial.store, [_showing(photo, edits.get(str(photo.key), {})) for photo in photos])
     poll = Poll(trial.config.verify.measure.panel, context.images.get, context.call)
     for digest in digests:

@@ -35,6 +35,8 @@ def note(store: Store, shown: Sequence[Showing]) -> None:
     Raises:
         WorkspaceError: The disk cannot be written.
     """
+    if not shown:
+        return
     rows = [one.model_dump(mode="json") for one in sorted(shown, key=lambda one: one.key)]
     store.write_json(f"{FOLDER}/{fingerprint(rows)[:32]}.json", rows)
 

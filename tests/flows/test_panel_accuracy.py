@@ -12,10 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from flows.cli import app
+from tasks.engine.blobs import Blobs
 from tasks.engine.shown import noted
 from tasks.engine.store import Store
-from tests.doors import expert, routes
+from tests.doors import expert, routes, warped
+from tests.providers.drawing import PRICE as DRAWN
 from tests.providers.loopback import Asked, Loopback
+from tests.providers.loopback_images import ImageLoopback
 from tests.test_panel_build import PRICE
 
 MODELS = ("Ada", "Bo", "Shy")
@@ -154,6 +157,34 @@ def test_a_withdrawn_source_leaves_no_answer_and_is_not_shown_again(provider: Lo
     run(*words, "--json")
     assert len(provider.met) == before + 7 * len(MODELS), "of that one"
     assert gone.key not in {one.key for one in noted(Store(tmp_path / "w"))}
+
+
+def test_edits_by_a_model_outside_are_paid_once_and_told_apart_from_votes(tmp_path: Path) -> None:
+    with ImageLoopback(drawn=warped) as drawer:
+        way = routes(drawer, "warp", price=DRAWN)[0] | {"model": "hosted_vllm/warp"}
+        editor = {"name": "api", "params": {"name": "Warp", "routes": [way], "watermark": "none", "side": 4096}}
+        (tmp_path / "config.json").write_text(json.dumps({"generate": {"measure": {"editor": editor}}}))
+        words = ("-w", tmp_path / "w", "--pool", "samples", "--limit", 1, "--planted", "--config",
+                 tmp_path / "config.json", "--json")  # fmt: skip
+        first = run(*words)
+        assert first.exit_code == 0, first.output
+        assert "at most 6 questions outside, about $0.24" in first.stderr
+        found = json.loads(first.stdout)
+        assert [one["pictures"] for one in found["shown"]] == [1, 6]
+        (made,) = found["cost"]["models"]
+        assert (made["role"], made["answers"], made["dollars"]) == ("editor", 6, pytest.approx(0.24))
+        assert found["cost"]["dollars_per_picture"] == 0, "of votes, which are free here"
+        again = json.loads(run(*words).stdout)
+        assert len(drawer.met) == 6
+        assert again["shown"] == found["shown"]
+    blobs = Blobs(tmp_path / "w")
+    assert len(list(blobs.digests())) == 6
+    (shown,) = noted(Store(tmp_path / "w"))
+    result = CliRunner().invoke(app, ["withdraw", str(shown.key), "-w", str(tmp_path / "w")])
+    assert result.exit_code == 0, result.output
+    with closing(sqlite3.connect(tmp_path / "w/answers.sqlite")) as file:
+        assert file.execute("SELECT count(*) FROM answers").fetchone() == (0,)
+    assert list(blobs.digests()) == list(noted(Store(tmp_path / "w"))) == []
 
 
 def test_nothing_is_asked_where_something_stands_against_it(
