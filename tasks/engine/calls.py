@@ -7,16 +7,17 @@ It knows no provider: an adapter hands over a `send` function. Each attempt is a
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from schemas.outcomes import FailureKind
 from schemas.routes import CallSettings, ProviderLimit
 from tasks.engine.blobs import Blobs
+from tasks.engine.budget import Budget
 from tasks.engine.errors import (
     ConfigError,
     FatalError,
@@ -32,8 +33,6 @@ from tasks.engine.pool import Pool
 
 T = TypeVar("T")
 Turn = Callable[[], AbstractContextManager[Callable[[int], None]]]
-# Dollars. Sums of floats: a call that fits the budget to the cent must not fail on the last bit.
-_EPSILON: Final = 1e-9
 
 
 class Calls:
@@ -69,16 +68,12 @@ class Calls:
         self._ledger = Ledger(path, run)
         self.blobs = Blobs(path.parent)
         self._pool = Pool(settings.in_flight)
-        # Guards all below; notified whenever a call comes back.
-        self._changed = threading.Condition()
+        self._budget = Budget(settings, self._ledger)
+        self._lock = threading.Lock()  # guards all below
         self._asking: dict[str, Future[None]] = {}
         self._limiters: dict[str, Limiter] = {}
         self._stop: StoppedError | None = None
         self._final: set[str] = set()
-        # Dollars: by role; forecasts of what is in flight, with their role; by role and model.
-        self._spent: dict[str, float] | None = None
-        self._in_flight: list[tuple[str, float]] = []
-        self._dearest: dict[tuple[str, str], float] = {}
 
     def gather(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
         """Run jobs that ask at once, at most `in_flight` of the whole process; their results, in order.
@@ -117,7 +112,7 @@ class Calls:
             WorkspaceError: The answer store cannot be used, or another process writes it.
         """
         key = request.key()
-        with self._changed:
+        with self._lock:
             asked = self._asking.get(key)
             if asked is None:
                 mine = self._asking[key] = Future()
@@ -178,7 +173,7 @@ class Calls:
     def _turns(self, provider: str, limit: ProviderLimit | None, tokens: int) -> Turn:
         """How to wait for a turn in the provider's queue."""
         limit = limit or ProviderLimit()
-        with self._changed:
+        with self._lock:
             limiter = self._limiters.setdefault(provider, Limiter(limit, self._clock, self._sleep))
         if limiter.limit != limit:
             raise ConfigError(
@@ -196,7 +191,7 @@ class Calls:
         attempt = 1
         while True:
             try:
-                with turn() as correct, self._reserve(request, estimate):
+                with turn() as correct, self._budget.reserve(request, estimate, self._check_stop):
                     reply = self._attempt(key, request, attempt, send)
                     if reply.tokens_in is not None and reply.tokens_out is not None:
                         correct(reply.tokens_in + reply.tokens_out)
@@ -230,61 +225,9 @@ class Calls:
                 raise self._stop from None
             raise
         self._ledger.answered(row, key, request, reply, self._clock() - began)
-        if reply.cost is not None:
-            with self._changed:
-                spent, model = self._costs(), (request.role, request.model)
-                spent[request.role] = spent.get(request.role, 0.0) + reply.cost
-                self._dearest[model] = max(reply.cost, self._dearest.get(model, 0.0))
+        self._budget.paid(request, reply.cost)
         return reply
 
-    def _costs(self) -> dict[str, float]:
-        """What the run has spent by role, read from the ledger once."""
-        if self._spent is None:
-            self._spent, self._dearest = self._ledger.costs()
-        return self._spent
-
-    @contextmanager
-    def _reserve(self, request: Request, estimate: float) -> Iterator[None]:
-        """Set the forecast aside while the call is in flight.
-
-        Raises:
-            StoppedError: A budget cannot hold it, or a provider answered fatally.
-        """
-        with self._changed:
-            while True:
-                if self._stop:
-                    raise self._stop
-                self._costs()
-                forecast = max(estimate, self._dearest.get((request.role, request.model), 0.0))
-                if self._fits(request.role, forecast):
-                    break
-                self._changed.wait()
-            entry = (request.role, forecast)
-            self._in_flight.append(entry)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._in_flight.remove(entry)
-                self._changed.notify_all()
-
-    def _fits(self, role: str, forecast: float) -> bool:
-        """Whether the budgets hold one more call; False where that depends on what is in flight."""
-        spent = self._costs()
-        run = ("budget", self.settings.budget, sum(spent.values()), sum(cost for _, cost in self._in_flight))
-        in_flight = sum(cost for each, cost in self._in_flight if each == role)
-        own = (f"role_budgets.{role}", self.settings.role_budgets.get(role), spent.get(role, 0.0), in_flight)
-        fits = True
-        for name, budget, paid, reserved in (run, own):
-            if budget is None:
-                continue
-            room = budget - paid - forecast + _EPSILON
-            if room < 0:
-                unpriced = sum(total.unpriced for total in self.totals())
-                raise StoppedError(
-                    f"{name}: ${paid:.4f} of ${budget:.4f} is spent, and the next {role} call may cost ${forecast:.4f}"
-                    f" ({unpriced} answers of unknown price are not counted)",
-                    f"raise {name} and run again; stored answers are not paid twice",
-                )
-            fits &= room >= reserved
-        return fits
+    def _check_stop(self) -> None:
+        if self._stop:
+            raise self._stop
