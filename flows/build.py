@@ -5,7 +5,7 @@ from pathlib import Path
 from prefect import flow
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
-from flows.runner import on_pilot, prefect_mapper
+from flows.runner import on_batches, on_pilot, prefect_mapper
 from schemas.config import BuildConfig
 from tasks.engine.store import Store
 from tasks.pipeline import build, open_run
@@ -31,6 +31,7 @@ def build_dataset(config: BuildConfig, workspace: str = "workspace") -> Result:
     check_released(root, config)
     with Store(root).lock():
         run = open_run(root, config)
+        run.executor.context.call.tell_of_batches(on_batches.get())
         done = build(run, prefect_mapper(config.workers), on_pilot.get())
         result = finish(run, done)
     create_markdown_artifact(funnel_markdown(result.funnel), key=f"funnel-{config.name}", description="The funnel")

@@ -1,6 +1,8 @@
 """`fedbench calls`: what was asked of models outside, and what it cost."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tasks.engine.account import Account
+    from tasks.engine.batch_file import Batch
 
 app = typer.Typer()
 
@@ -21,24 +24,29 @@ app = typer.Typer()
 def calls(workspace: Workspace = Path("workspace"), run: RunName = None, json: AsJson = False) -> None:
     """Show a run's calls to models outside, by role, provider and model: how they ended, tokens, dollars, seconds.
 
-    Below the table: what a provider's bill may differ by. Works beside a build that is calling.
+    Below the table: batches at providers, and what a provider's bill may differ by. Works beside a build that is
+    calling. Calls in batches have no seconds.
     """
     from flows.console import OUT, print_json
     from tasks.engine.account import accounts, notes, runs_of
+    from tasks.engine.batch_file import batches
     from tasks.results import saved_config
 
     path = workspace / "answers.sqlite"
     # Not every run of the ledger is a build: `panel accuracy` asks, too.
     name = run if run and run in runs_of(path) else saved_config(workspace, run).name
-    held = accounts(path, name)
+    held, sent = accounts(path, name), batches(path, name)
     if json:
-        print_json({"run": name, "calls": [account.plain() for account in held], "notes": notes(held)})
+        told = {"calls": [account.plain() for account in held], "batches": [asdict(batch) for batch in sent]}
+        print_json({"run": name, **told, "notes": notes(held, sent)})
         return
     if not held:
         OUT.print(f"Run '{name}' has asked no model outside.")
         return
     OUT.print(calls_table(held))
-    for note in notes(held):
+    if sent:
+        OUT.print(batches_table(sent))
+    for note in notes(held, sent):
         OUT.print(f"· {note}")
 
 
@@ -75,4 +83,20 @@ def calls_table(held: "Sequence[Account]") -> "Table":
         answered, cost = sum(account.answered for account in held), dollars_of(held)
         dollars = "unknown" if cost is None else f"{cost:.4f}"
         table.add_row("all", "", calls, cached, f"{tokens_in}\n{tokens_out}", dollars, "", f"{answered:,} answered")
+    return table
+
+
+def batches_table(sent: "Sequence[Batch]") -> "Table":
+    """One row per batch, those in flight told apart from those that are settled."""
+    from rich.table import Table
+
+    from tasks.engine.batch_file import OPEN
+
+    table = Table("batch", "of", "sent", box=None, header_style="bold", pad_edge=False)
+    table.add_column("requests", justify="right")
+    table.add_column("state")
+    for batch in sent:
+        when = datetime.fromtimestamp(batch.sent).astimezone().strftime("%Y-%m-%d %H:%M")
+        state = f"in flight: {batch.told or batch.state}" if batch.state in OPEN else f"{batch.state}: {batch.told}"
+        table.add_row(batch.name, batch.service, when, f"{batch.requests:,}", state)
     return table

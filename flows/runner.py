@@ -15,7 +15,8 @@ from prefect.utilities.annotations import quote
 from schemas.forecasts import PilotFound
 from tasks.engine.errors import FedbenchError
 from tasks.engine.rows import Commit
-from tasks.pipeline import Job, Mapper, work
+from tasks.pipeline import work
+from tasks.rounds import Job, Mapper
 
 Progress = Callable[[str, int, int], None]
 
@@ -35,6 +36,14 @@ def _log_pilot(found: PilotFound) -> None:
 
 # Told what the pilot found, where the build goes on behind it.
 on_pilot: ContextVar[Callable[[PilotFound], None]] = ContextVar("on_pilot", default=_log_pilot)
+
+
+def _log_batches(words: str) -> None:
+    get_run_logger().info(words)
+
+
+# Told in words how batches of questions to models outside go.
+on_batches: ContextVar[Callable[[str], None]] = ContextVar("on_batches", default=_log_batches)
 
 
 def _infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:

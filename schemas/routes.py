@@ -18,10 +18,12 @@ class Price(Section):
     # Not `on`: to YAML that is a truth value.
     as_of: date = Field(description="Day this price was read off the provider's page.")
 
-    def cost(self, tokens_in: int, tokens_out: int, images: int) -> float:
+    batch_factor: float = Field(default=0.5, ge=0, description="What share of this a call in a batch costs. Ours: .5.")
+
+    def cost(self, tokens_in: int, tokens_out: int, images: int, *, batch: bool = False) -> float:
         """Dollars of one call."""
         tokens = tokens_in * self.input_per_mtok + tokens_out * self.output_per_mtok
-        return tokens / 1e6 + images * (self.per_image or 0.0)
+        return (tokens / 1e6 + images * (self.per_image or 0.0)) * (self.batch_factor if batch else 1.0)
 
 
 class ProviderLimit(Section):
@@ -58,6 +60,10 @@ class Route(Section):
     timeout_s: float = Field(default=120.0, gt=0, description="Seconds for a whole call, however it drips.")
     limit: ProviderLimit = Field(default=ProviderLimit(), description="The provider's queue; one for all its routes.")
     price: Price | None = Field(default=None, description="null: what the provider reports per call, else unknown.")
+    batch: bool = Field(
+        default=False,
+        description="Ask by the provider's batch API: cheaper, answered within a day. Only openai/ models.",
+    )
     retires: date | None = Field(default=None, description="Day the model is withdrawn, as announced.")
     family: str = Field(default="", description="Family of models it belongs to (gemini, qwen, ...).")
 
@@ -84,6 +90,7 @@ NOT_IDENTITY: Final[dict[str, str]] = {
     "timeout_s": "how long we wait",
     "limit": "how fast we ask",
     "price": "what it costs",
+    "batch": "how soon it must answer",
     "retires": "till when it answers",
     "family": "whose relatives cannot vouch for it; the roles say so",
 }
@@ -125,6 +132,22 @@ def routes_in(values: Any) -> Iterator[Route]:
                 yield from (Route.model_validate(route) for route in (value if name == "routes" else [value]))
 
 
+class BatchSettings(Section):
+    """How questions of routes with `batch` are asked. Nothing here changes an answer."""
+
+    wait: bool = Field(
+        default=True, description="Wait for the answers; else a build ends with exit code 6, and the next one collects."
+    )
+    poll_s: float = Field(default=60.0, gt=0, description="Seconds between two looks at a batch.")
+    max_requests: int = Field(default=50_000, ge=1, description="Requests in one batch; OpenAI takes 50,000.")
+    max_mb: float = Field(default=150.0, gt=0, description="Megabytes of one batch; OpenAI takes 200.")
+    deadline_h: float = Field(default=26.0, gt=0, description="Hours after which a batch is cancelled. Ours.")
+    missing: Literal["singly", "fail"] = Field(
+        default="singly",
+        description="What a batch leaves without an answer: ask it at once and at full price, or let it fail for now.",
+    )
+
+
 class CallSettings(Section):
     """How calls outside are made. Nothing here changes an answer."""
 
@@ -135,6 +158,7 @@ class CallSettings(Section):
     budget: float | None = Field(default=None, ge=0, description="Dollars for the run; null for no limit.")
     role_budgets: dict[str, float] = Field(default={}, description="Dollars by role, within the budget.")
     refresh: bool = Field(default=False, description="Ask again, once, what was finally refused before.")
+    batches: BatchSettings = BatchSettings()
     replay_only: bool = Field(
         default=False, description="Send nothing: a request without a stored answer stops the run."
     )

@@ -5,7 +5,8 @@ Nothing here knows an orchestrator: `build` is given a way to map jobs over shar
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,11 +21,11 @@ from tasks import pilot
 from tasks.boards.answers import NONE_YET, Answers, answers_for
 from tasks.caption import Caption
 from tasks.engine.calls import Calls
-from tasks.engine.errors import ConfigError
+from tasks.engine.errors import ConfigError, Postponed
 from tasks.engine.execute import Executor
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.images import ImageStore
-from tasks.engine.lineage import Lineage, editions, lineage
+from tasks.engine.lineage import editions, lineage
 from tasks.engine.rows import Commit
 from tasks.engine.shards import Shard, order, plan
 from tasks.engine.stage import Context, Stage
@@ -42,6 +43,7 @@ from tasks.providers.routes import check_routes
 from tasks.publish import Core, Publish, core_of
 from tasks.rank import Rank
 from tasks.review import Review
+from tasks.rounds import Job, Mapper, settled
 from tasks.screen import Screen
 from tasks.sources import POOLS, SourcePool
 from tasks.verify import Verify
@@ -50,26 +52,6 @@ from tasks.waiting import check_waiting
 # Runs of stages without a barrier. The first ends in one over all sources; `publish` is one over all triplets.
 SCREENING: Final = ("screen",)
 CANDIDATES: Final = ("generate", "verify", "rank", "caption", "review", "instruct")
-
-
-@dataclass(frozen=True)
-class Job:
-    """One shard's share of a segment; all a worker needs, and all of it can be pickled.
-
-    `taken` is the run's lineage, and `heard` how many snapshots of people's answers count: an edition that is published
-    and answers that come in meanwhile change nothing for its workers.
-    """
-
-    workspace: str
-    config: BuildConfig
-    segment: tuple[str, ...]
-    shard: Shard
-    done: dict[str, Commit]
-    taken: Lineage | None
-    heard: int = 0
-
-
-Mapper = Callable[[Sequence[Job]], Iterable[tuple[Job, dict[str, Commit]]]]
 
 
 @dataclass(frozen=True)
@@ -203,7 +185,8 @@ def work(job: Job) -> dict[str, Commit]:
 def do(executor: Executor, job: Job) -> dict[str, Commit]:
     """Do a job with an executor that is at hand."""
     if job.segment == SCREENING:
-        executor.measure("screen", job.shard, job.shard.sources)
+        with suppress(Postponed):  # it is done again when the batches are settled
+            executor.measure("screen", job.shard, job.shard.sources)
         return job.done
     return executor.run_shard(job.shard, job.segment, job.done)
 
@@ -239,7 +222,7 @@ def build(run: Run, mapper: Mapper, tell: Callable[[PilotFound], None] | None = 
             for shard, commits in zip(executor.shards[start:end], done[start:end], strict=True)
             if CANDIDATES[-1] not in commits
         ]
-        for job, commits in mapper(jobs) if jobs else ():
+        for job, commits in settled(run.executor.context.call, mapper, jobs):
             done[executor.shards.index(job.shard)] = commits
     done = narrowed(run, done[:end])
     for name in CANDIDATES:
@@ -263,8 +246,7 @@ def _screened(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
     done = executor.commits(retry=SCREENING)
     due = [shard for shard, commits in zip(executor.shards, done, strict=True) if "screen" not in commits]
     if due:
-        for _ in mapper([run.job(SCREENING, shard, {}) for shard in due]):
-            pass
+        settled(run.executor.context.call, mapper, [run.job(SCREENING, shard, {}) for shard in due])
         executor.decide_run("screen", done)
     done = executor.commits(retry=CANDIDATES)
     note_screening(executor, run.config.name, Eye.of(run.config.screen.measure), done)

@@ -14,9 +14,10 @@ from tasks.engine.fingerprint import canonical
 from tasks.engine.measure import ModelsNeeded
 from tasks.engine.rows import Commit
 from tasks.engine.store import Store
-from tasks.pipeline import Job, Run, build, do, open_run
+from tasks.pipeline import Run, build, do, open_run
 from tasks.report.funnel import FunnelRow, funnel
 from tasks.report.html import write_report
+from tasks.rounds import Job
 from tasks.waiting import settle_reviewed
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from schemas.config import BuildConfig
 from tasks.engine.rows import Commit
-from tasks.pipeline import Job, Run, build, open_run, work
+from tasks.pipeline import Run, build, open_run, work
+from tasks.rounds import Job
 
 LABEL_PANEL = [{"name": name, "params": {"granularity": "fine"}} for name in ("fer", "blendshapes")]
 

@@ -35,7 +35,8 @@ from tasks.engine.rows import Commit
 from tasks.engine.store import Store
 from tasks.faces import ANALYZERS, EMBEDDERS, Face
 from tasks.faces.geometry import BLENDSHAPES
-from tasks.pipeline import Job, Mapper, Run
+from tasks.pipeline import Run
+from tasks.rounds import Job, Mapper
 from tasks.sources import POOLS, Loaded
 from tasks.voters import VOTERS
 from tests.drawn import LANDMARKS, SIDE, Code, Pixels, draw, read, written

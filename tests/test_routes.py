@@ -23,6 +23,7 @@ OTHER: dict[str, Any] = {
     "pictures": "png",
     "timeout_s": 1.0,
     "limit": {"concurrency": 1},
+    "batch": True,
     "price": {"input_per_mtok": 1, "output_per_mtok": 2, "as_of": "2026-11-01"},
     "retires": "2026-12-01",
     "family": "m",
@@ -58,6 +59,18 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         check_routes([Route.model_validate(OTHER)])
     monkeypatch.setenv("OTHER_KEY", "k")
     check_routes([Route.model_validate(WAY), Route.model_validate(OTHER)])
+
+
+def test_batches_of_another_shape_are_refused_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("K", "k")
+    with pytest.raises(ConfigError, match=r"gemini/m cannot be asked in batches.*leave `batch` out"):
+        check_routes([Route(model="gemini/m", key_env="K", batch=True)])
+
+
+def test_a_price_says_what_a_batch_costs() -> None:
+    price = Route.model_validate(OTHER).price
+    assert price is not None
+    assert (price.cost(10**6, 10**6, 0), price.cost(10**6, 10**6, 0, batch=True)) == (3, 1.5)
 
 
 def test_two_limits_of_one_provider_are_refused() -> None:

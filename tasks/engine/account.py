@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tasks.engine.answer_file import usable
+from tasks.engine.batch_file import OPEN, Batch
 from tasks.engine.ledger import Total
 
 _LATENCIES: Final = """
@@ -181,14 +182,22 @@ def _quantile(ordered: Sequence[float], share: float) -> float | None:
     return ordered[ceil(share * len(ordered)) - 1] if ordered else None
 
 
-def notes(held: Sequence[Account]) -> list[str]:
-    """Why a provider's bill may say something else than the ledger, in words; empty if nothing is open."""
-    unknown = sum(account.total.unknown for account in held)
+def notes(held: Sequence[Account], sent: Sequence[Batch] = ()) -> list[str]:
+    """Why a provider's bill may say something else than the ledger, in words; empty if nothing is open.
+
+    Args:
+        held: The run's accounts.
+        sent: The run's batches.
+    """
+    in_flight = sum(batch.requests for batch in sent if batch.state in OPEN)
+    unknown = sum(account.total.unknown for account in held) - in_flight
     failed = sum(account.total.failed for account in held)
     unpriced = sum(account.total.unpriced for account in held)
     days = sorted({day for account in held for day in account.priced if day != REPORTED})
     told = []
-    if unknown:
+    if in_flight:
+        told.append(f"{in_flight} calls are in batches that providers have yet to answer: the next build collects them")
+    if unknown > 0:
         told.append(f"{unknown} calls were sent and their answer never seen (a kill or crash): they may be on the bill")
     if failed:
         told.append(f"{failed} attempts failed and count as free: most providers bill none, some bill time-outs")

@@ -19,7 +19,11 @@ CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, request TEXT NOT NULL,
 CREATE TABLE IF NOT EXISTS ledger (id INTEGER PRIMARY KEY, run TEXT NOT NULL, key TEXT NOT NULL, role TEXT NOT NULL,
     provider TEXT NOT NULL, model TEXT NOT NULL, attempt INTEGER NOT NULL, outcome TEXT NOT NULL, message TEXT,
     tokens_in INTEGER, tokens_out INTEGER, images INTEGER, cost REAL, price_date TEXT, latency_s REAL,
-    cached INTEGER NOT NULL, at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
+    cached INTEGER NOT NULL, at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, batch TEXT);
+CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, run TEXT NOT NULL, service TEXT NOT NULL, id TEXT,
+    state TEXT NOT NULL, requests INTEGER NOT NULL, sent REAL NOT NULL, told TEXT NOT NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS batched (key TEXT NOT NULL, batch TEXT NOT NULL, row INTEGER NOT NULL, request TEXT NOT NULL,
+    forecast REAL NOT NULL, PRIMARY KEY (key, batch));
 """
 
 
@@ -117,5 +121,8 @@ class AnswerFile:
             db = stack.enter_context(closing(sqlite3.connect(self.path, check_same_thread=False)))
             db.execute("PRAGMA journal_mode = WAL")
             db.executescript(_SCHEMA)
+            # Files from before there were batches.
+            if "batch" not in {name for _, name, *_ in db.execute("PRAGMA table_info(ledger)")}:
+                db.execute("ALTER TABLE ledger ADD COLUMN batch TEXT")
             self._resources = stack.pop_all()
         return db

@@ -16,6 +16,11 @@ from typing import TypeVar
 
 from schemas.outcomes import FailureKind
 from schemas.routes import CallSettings, ProviderLimit
+from tasks.engine.batch_book import Book
+from tasks.engine.batch_courier import Courier
+from tasks.engine.batch_file import BatchRows
+from tasks.engine.batch_service import Offer
+from tasks.engine.batches import Batches
 from tasks.engine.blobs import Blobs
 from tasks.engine.budget import Budget
 from tasks.engine.errors import (
@@ -24,12 +29,13 @@ from tasks.engine.errors import (
     ItemFailed,
     NotSent,
     PermanentError,
+    Postponed,
     StoppedError,
     TransientError,
 )
 from tasks.engine.ledger import CallOutcome, Ledger, Reply, Request, Spent, Total, clean
 from tasks.engine.limiter import Limiter
-from tasks.engine.pool import Pool
+from tasks.engine.pool import Pool, at_work
 
 T = TypeVar("T")
 Turn = Callable[[], AbstractContextManager[Callable[[int], None]]]
@@ -49,6 +55,8 @@ class Calls:
     Attributes:
         may_send: Whether a question without a stored answer may be sent.
         blobs: Pictures that answers name.
+        postpones: Whether what waits for a batch raises `Postponed` even out of `gather`, so that a whole run's
+            questions come together; whoever sets it calls `finish_batches`, and asks again.
     """
 
     def __init__(
@@ -63,17 +71,20 @@ class Calls:
     ) -> None:
         self.settings = settings
         self.may_send = True
+        self.postpones = False
         self._halt = threading.Event()
         self._clock, self._sleep, self._uniform = clock, sleep or self._halt.wait, uniform
         self._ledger = Ledger(path, run)
         self.blobs = Blobs(path.parent)
         self._pool = Pool(settings.in_flight)
         self._budget = Budget(settings, self._ledger)
+        self._book = Book(BatchRows(self._ledger.file, run), self._budget)
+        self._courier = Courier(self._book, settings, self._sleep, self._stop_all)
+        self._batches = Batches(path.parent / "batches", self._courier, settings, self._sleep, self._check_stop)
         self._lock = threading.Lock()  # guards all below
         self._asking: dict[str, Future[None]] = {}
         self._limiters: dict[str, Limiter] = {}
         self._stop: StoppedError | None = None
-        self._final: set[str] = set()
 
     def gather(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
         """Run jobs that ask at once, at most `in_flight` of the whole process; their results, in order.
@@ -82,7 +93,28 @@ class Calls:
         and a `gather` within it runs one by one. After an exception (`StoppedError`: a budget, a key) the jobs under
         way come to their end, the rest is not begun, and it is raised.
         """
-        return self._pool.gather(jobs)
+        results = self._pool.gather([partial(_or_postponed, job) for job in jobs])
+        while later := [place for place, result in enumerate(results) if isinstance(result, Postponed)]:
+            if self.postpones or at_work():
+                raise Postponed(f"{len(later)} questions wait for batches")
+            self._batches.finish()
+            again = self._pool.gather([partial(_or_postponed, jobs[place]) for place in later])
+            for place, result in zip(later, again, strict=True):
+                results[place] = result
+        return [result for result in results if not isinstance(result, Postponed)]
+
+    def finish_batches(self) -> bool:
+        """Send the batches that are collected and wait till all are settled; False where no question waits for one.
+
+        Raises:
+            BatchesWaiting: They are not settled, and `batches.wait` says that nobody waits.
+            StoppedError: A provider takes no batches, answers fatally or cannot be reached.
+        """
+        return self._batches.finish()
+
+    def tell_of_batches(self, tell: Callable[[str], None]) -> None:
+        """Have somebody told in words how batches go."""
+        self._courier.tell = tell
 
     def ask(
         self,
@@ -92,6 +124,7 @@ class Calls:
         limit: ProviderLimit | None = None,
         tokens: int = 0,
         estimate: float = 0.0,
+        batch: Offer | None = None,
     ) -> str:
         """The raw answer to a request: the stored one, or a new one, sent once however many threads ask.
 
@@ -103,8 +136,10 @@ class Calls:
             tokens: How many tokens it may take, in and out, for limits on tokens a minute.
             estimate: Dollars the call may cost; the dearest call of its role and model so far counts if higher.
                 Without one, the calls sent before a model's first answer are forecast as free.
+            batch: A way to ask it in a batch. Out of a `gather`, that is waited for here.
 
         Raises:
+            Postponed: In a `gather`, or where all is postponed: it waits for a batch.
             ItemFailed: `REFUSED` or `PROVIDER` for good (stored), or `PROVIDER` after the last try (retryable).
             NotSent: It has no stored answer, and nothing may be sent.
             StoppedError: A budget would be passed, or a provider answered fatally: the request was not sent.
@@ -118,14 +153,20 @@ class Calls:
                 mine = self._asking[key] = Future()
         if asked is not None:
             asked.result()
-            return self.ask(request, send, limit=limit, tokens=tokens, estimate=estimate)
+            return self.ask(request, send, limit=limit, tokens=tokens, estimate=estimate, batch=batch)
         try:
             raw = self._replay(key, request)
             if raw is None:
+                self._check_may_send(request)
+                if self._batches.postpones(key, request, batch):
+                    raise Postponed("a question waits for a batch")
                 raw = self._send(key, request, send, self._turns(request.provider, limit, tokens), estimate)
         except BaseException as error:
             del self._asking[key]
             mine.set_exception(error)
+            if isinstance(error, Postponed) and not self.postpones and not at_work():
+                self._batches.finish()
+                return self.ask(request, send, limit=limit, tokens=tokens, estimate=estimate, batch=batch)
             raise
         del self._asking[key]
         mine.set_result(None)
@@ -137,7 +178,8 @@ class Calls:
         stored = self._ledger.stored(key)
         if stored is None or stored[0] is None:
             return None
-        self._ledger.cached(key, request, CallOutcome.ANSWERED)
+        if not self._book.is_fresh(key):
+            self._ledger.cached(key, request, CallOutcome.ANSWERED)
         return stored[0]
 
     def totals(self) -> list[Total]:
@@ -162,13 +204,23 @@ class Calls:
         if stored is None:
             return None
         raw, kind, message = stored
+        fresh = self._book.is_fresh(key)
         if raw is not None:
-            self._ledger.cached(key, request, CallOutcome.ANSWERED)
+            if not fresh:
+                self._ledger.cached(key, request, CallOutcome.ANSWERED)
             return raw
-        if self.settings.refresh and key not in self._final:
+        if self.settings.refresh and key not in self._book.final:
             return None
-        self._ledger.cached(key, request, CallOutcome.PERMANENT)
+        if not fresh:
+            self._ledger.cached(key, request, CallOutcome.PERMANENT)
         raise ItemFailed(FailureKind(kind), message)
+
+    def _check_may_send(self, request: Request) -> None:
+        if self.settings.replay_only or not self.may_send:
+            raise NotSent(
+                f"a {request.role} request to {request.provider} {request.model} has no stored answer",
+                "calls.replay_only is set: unset it to ask, or bring the answers.sqlite that has it",
+            )
 
     def _turns(self, provider: str, limit: ProviderLimit | None, tokens: int) -> Turn:
         """How to wait for a turn in the provider's queue."""
@@ -183,11 +235,6 @@ class Calls:
 
     def _send(self, key: str, request: Request, send: Callable[[], Reply], turn: Turn, estimate: float) -> str:
         """Try until there is an answer or a final error."""
-        if self.settings.replay_only or not self.may_send:
-            raise NotSent(
-                f"a {request.role} request to {request.provider} {request.model} has no stored answer",
-                "calls.replay_only is set: unset it to ask, or bring the answers.sqlite that has it",
-            )
         attempt = 1
         while True:
             try:
@@ -215,11 +262,10 @@ class Calls:
             reply = send()
         except (TransientError, PermanentError, FatalError) as error:
             if isinstance(error, FatalError):
-                self._stop = StoppedError(f"{request.provider}: {clean(str(error))}", clean(error.hint))
-                self._halt.set()
+                self._stop_all(request.provider, error)
             self._ledger.failed(row, key, request, error, self._clock() - began)
             if isinstance(error, PermanentError):
-                self._final.add(key)
+                self._book.final.add(key)
                 raise ItemFailed(error.kind, clean(str(error))) from None
             if self._stop and isinstance(error, FatalError):
                 raise self._stop from None
@@ -228,6 +274,19 @@ class Calls:
         self._budget.paid(request, reply.cost)
         return reply
 
+    def _stop_all(self, who: str, error: FatalError) -> StoppedError:
+        """Nothing more is sent by anybody."""
+        self._stop = StoppedError(f"{who}: {clean(str(error))}", clean(error.hint))
+        self._halt.set()
+        return self._stop
+
     def _check_stop(self) -> None:
         if self._stop:
             raise self._stop
+
+
+def _or_postponed(job: Callable[[], T]) -> T | Postponed:
+    try:
+        return job()
+    except Postponed as error:
+        return error

@@ -50,6 +50,16 @@ class NotSent(StoppedError):
     """A question without a stored answer, while nothing may be sent."""
 
 
+class Postponed(FedbenchError):
+    """A question waits for a provider's batch: whoever asks asks again when that is settled. Never reaches a user."""
+
+
+class BatchesWaiting(StoppedError):
+    """Batches are in flight, and nobody is to wait for them; a later run collects them."""
+
+    exit_code = 6
+
+
 class PilotStopped(StoppedError):
     """The first sources turned out otherwise than expected; nothing behind them was begun."""
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from schemas.outcomes import Status
 from schemas.records import Key
+from tasks.engine.errors import Postponed
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.lineage import Lineage
 from tasks.engine.measure import AnyStage, Measurer
@@ -109,7 +110,7 @@ class Executor(Measurer):
             done: The shard's commits so far; those of the stages before are needed.
 
         Returns:
-            `done` with the new commits.
+            `done` with the new commits; those are missing that wait for a batch (`Calls.finish_batches`).
         """
         done = dict(done)
         measured: dict[str, dict[Key, Any]] = {}
@@ -118,7 +119,10 @@ class Executor(Measurer):
             assert fingerprint_ is not None, f"{name} runs after its inputs"
             commit = self.commit(name, shard, fingerprint_)
             if commit is None or commit.retryable:
-                measured = measured or self._measure_blocks(shard, names[place:], done)
+                try:
+                    measured = measured or self._measure_blocks(shard, names[place:], done)
+                except Postponed:
+                    return done
                 rows = self.rows_to_decide(name, shard, done)
                 commit = self.publish(name, shard, fingerprint_, self.decide(name, rows, measured[name]))
             done[name] = commit
@@ -129,6 +133,9 @@ class Executor(Measurer):
 
         A few sources go through all of them before the next few do, so that their pictures are still decoded. The
         cuts in between are those of the whole shard, since none of them looks beyond a source.
+
+        Raises:
+            Postponed: After the last block, where in one of them somebody waits for a batch.
         """
         first = self.order.index(names[0])
         before = self.order[first - 1] if first else ""
@@ -137,14 +144,20 @@ class Executor(Measurer):
             name: (list(shard.sources) if not name else self.kept(name, shard, done)) for name in sorted(outside)
         }
         measured: dict[str, dict[Key, Any]] = {name: {} for name in names}
+        postponed: Postponed | None = None
         for start in range(0, len(shard.sources), BLOCK):
             block = {source.key for source in shard.sources[start : start + BLOCK]}
             kept = {name: [row for row in rows if row.key.source() in block] for name, rows in rows_of.items()}
-            for name, previous in zip(names, [before, *names], strict=False):
-                answers = self.measure(name, shard, kept[self.stages[name].reads or previous])
-                outcomes = self.decide(name, kept[previous], answers).values()
-                kept[name] = [outcome.output for outcome in outcomes if isinstance(outcome, Kept)]
-                measured[name] |= answers
+            try:
+                for name, previous in zip(names, [before, *names], strict=False):
+                    answers = self.measure(name, shard, kept[self.stages[name].reads or previous])
+                    outcomes = self.decide(name, kept[previous], answers).values()
+                    kept[name] = [outcome.output for outcome in outcomes if isinstance(outcome, Kept)]
+                    measured[name] |= answers
+            except Postponed as error:
+                postponed = error
+        if postponed:
+            raise postponed
         return measured
 
     def decide_run(self, name: str, done: Sequence[dict[str, Commit]]) -> list[Commit]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tasks.engine.answer_file import AnswerFile, usable
-from tasks.engine.errors import FatalError, PermanentError, TransientError
+from tasks.engine.errors import FatalError, PermanentError, ProviderError
 from tasks.engine.fingerprint import canonical, fingerprint
 
 _TOTALS: Final = """
@@ -141,72 +141,36 @@ class Ledger:
     """
 
     def __init__(self, path: Path, run: str) -> None:
-        self._run, self._file = run, AnswerFile(path)
+        self._run, self.file = run, AnswerFile(path)
 
     def stored(self, key: str) -> tuple[str | None, str, str] | None:
         """Raw answer, failure kind and message of a settled request; an error has no raw answer."""
         sql = "SELECT raw, kind, message FROM answers WHERE key = ?"
-        row: tuple[str | None, str, str] | None = self._file.do(
+        row: tuple[str | None, str, str] | None = self.file.do(
             lambda db: db.execute(sql, [key]).fetchone(), durable=False
         )
         return row
 
     def begin(self, key: str, request: Request, attempt: int) -> int:
         """Write an intent; returns its id. It survives a kill; after a power cut, nothing is known of the call."""
-        return self._file.do(lambda db: self._insert(db, key, request, attempt, CallOutcome.UNKNOWN), durable=False)
+        return self.file.do(lambda db: insert(db, self._run, key, request, attempt=attempt), durable=False)
 
     def cached(self, key: str, request: Request, outcome: CallOutcome) -> None:
         """Note that a stored answer or error was used."""
 
         def note(db: sqlite3.Connection) -> None:
-            row = self._insert(db, key, request, 0, outcome)
-            db.execute("UPDATE ledger SET cached = 1, cost = 0 WHERE id = ?", [row])
+            row = insert(db, self._run, key, request, attempt=0)
+            db.execute("UPDATE ledger SET outcome = ?, cached = 1, cost = 0 WHERE id = ?", [outcome, row])
 
-        self._file.do(note, durable=False)
-
-    def _insert(self, db: sqlite3.Connection, key: str, request: Request, attempt: int, outcome: CallOutcome) -> int:
-        values = [self._run, key, request.role, request.provider, request.model, attempt, outcome]
-        columns = "run, key, role, provider, model, attempt, outcome, cached"
-        return db.execute(f"INSERT INTO ledger ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 0)", values).lastrowid or 0
+        self.file.do(note, durable=False)
 
     def answered(self, row: int, key: str, request: Request, reply: Reply, latency_s: float) -> None:
         """Store the raw answer and close its row, in one transaction."""
-        values = [CallOutcome.ANSWERED, latency_s, *astuple(reply)[1:], row]
-        sql = (
-            "UPDATE ledger SET outcome = ?, latency_s = ?, tokens_in = ?, tokens_out = ?, images = ?, cost = ?,"
-            " price_date = ? WHERE id = ?"
-        )
+        self.file.do(lambda db: close_answered(db, row, key, request, reply, latency_s=latency_s))
 
-        def close(db: sqlite3.Connection) -> None:
-            db.execute(sql, values)
-            self._keep(db, key, request, reply.raw, "", "")
-
-        self._file.do(close)
-
-    def failed(
-        self,
-        row: int,
-        key: str,
-        request: Request,
-        error: TransientError | PermanentError | FatalError,
-        latency_s: float,
-    ) -> None:
+    def failed(self, row: int, key: str, request: Request, error: ProviderError, latency_s: float) -> None:
         """Close a row with an error; a permanent one is also stored, as what the request came to."""
-        outcome = CallOutcome.FATAL if isinstance(error, FatalError) else CallOutcome.TRANSIENT
-        outcome = CallOutcome.PERMANENT if isinstance(error, PermanentError) else outcome
-        message = clean(str(error))
-
-        def close(db: sqlite3.Connection) -> None:
-            sql = "UPDATE ledger SET outcome = ?, latency_s = ?, message = ? WHERE id = ?"
-            db.execute(sql, [outcome, latency_s, message, row])
-            if isinstance(error, PermanentError):
-                self._keep(db, key, request, None, error.kind, message)
-
-        self._file.do(close)
-
-    def _keep(self, db: sqlite3.Connection, key: str, request: Request, raw: str | None, *error: str) -> None:
-        sql = "INSERT OR REPLACE INTO answers (key, request, raw, kind, message) VALUES (?, ?, ?, ?, ?)"
-        db.execute(sql, [key, canonical(request.plain()).decode(), raw, *error])
+        self.file.do(lambda db: close_failed(db, row, key, request, error, latency_s=latency_s))
 
     def costs(self) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
         """Dollars: spent by this run, by role; and the dearest call of any run, by role and model."""
@@ -216,11 +180,11 @@ class Ledger:
             dearest = db.execute("SELECT role, model, max(cost) FROM ledger WHERE cost > 0 GROUP BY role, model")
             return dict(spent), {(role, model): cost for role, model, cost in dearest}
 
-        return self._file.do(sums, durable=False)
+        return self.file.do(sums, durable=False)
 
     def totals(self) -> list[Total]:
         """Sums of this run by role and model."""
-        return totals(self._file.path, self._run)
+        return totals(self.file.path, self._run)
 
     def forget(self, images: Collection[str]) -> list[str]:
         """Delete what was answered about these pictures, so that no page of the file holds it; the money stays.
@@ -228,7 +192,7 @@ class Ledger:
         Returns:
             The providers that were sent one, once per answer.
         """
-        if not images or not self._file.path.exists():
+        if not images or not self.file.path.exists():
             return []
 
         def delete(db: sqlite3.Connection) -> list[str]:
@@ -238,37 +202,83 @@ class Ledger:
             for key in found:
                 db.execute("DELETE FROM answers WHERE key = ?", [key])
                 db.execute("UPDATE ledger SET message = NULL WHERE key = ?", [key])
+            # What a batch still answers about them finds nobody who asked.
+            waiting = db.execute("SELECT key, request FROM batched").fetchall()
+            lost = {key: json.loads(request) for key, request in waiting if _names(request, images)}
+            for key in lost:
+                db.execute("DELETE FROM batched WHERE key = ?", [key])
+            found |= lost
             return sorted(request["provider"] for request in found.values())
 
-        providers = self._file.do(delete)
+        providers = self.file.do(delete)
         # Also when nothing was found: a run that was killed here has yet to do it.
-        self._file.shrink()
+        self.file.shrink()
         return providers
 
     def count(self, images: Collection[str]) -> int:
         """How many answers are about these pictures. Reads beside a writer, and makes no file."""
-        if not self._file.path.exists():
+        if not self.file.path.exists():
             return 0
-        with usable(self._file.path), closing(sqlite3.connect(self._file.path)) as reader:
+        with usable(self.file.path), closing(sqlite3.connect(self.file.path)) as reader:
             requests = reader.execute("SELECT request FROM answers")
             return sum(_names(request, images) for (request,) in requests)
 
     def blobs(self) -> set[str]:
         """Every sha256 that answers name: more than their blobs, never less. Makes no file."""
-        rows = _read(self._file.path, "SELECT raw FROM answers WHERE raw IS NOT NULL")
+        rows = _read(self.file.path, "SELECT raw FROM answers WHERE raw IS NOT NULL")
         return {digest for (raw,) in rows for digest in re.findall("[0-9a-f]{64}", raw)}
 
     def spent(self, after: int = 0) -> list[Spent]:
         """This run's answers by role and model, behind the row `after`. Reads beside a writer, and makes no file."""
-        return [Spent(*row) for row in _read(self._file.path, _SPENT, self._run, after)]
+        return [Spent(*row) for row in _read(self.file.path, _SPENT, self._run, after)]
 
     def last(self) -> int:
         """The last row's id, 0 without one. Makes no file."""
-        return max((id_ for (id_,) in _read(self._file.path, "SELECT coalesce(max(id), 0) FROM ledger")), default=0)
+        return max((id_ for (id_,) in _read(self.file.path, "SELECT coalesce(max(id), 0) FROM ledger")), default=0)
 
     def close(self) -> None:
         """Free the file; the next use opens it again."""
-        self._file.close()
+        self.file.close()
+
+
+def insert(
+    db: sqlite3.Connection, run: str, key: str, request: Request, *, attempt: int, batch: str | None = None
+) -> int:
+    """A row for an attempt that is about to be sent; returns its id."""
+    values = [run, key, request.role, request.provider, request.model, attempt, CallOutcome.UNKNOWN, batch]
+    columns = "run, key, role, provider, model, attempt, outcome, batch, cached"
+    return db.execute(f"INSERT INTO ledger ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)", values).lastrowid or 0
+
+
+def close_answered(
+    db: sqlite3.Connection, row: int, key: str, request: Request, reply: Reply, *, latency_s: float | None
+) -> None:
+    """Store the raw answer and close its row."""
+    sql = (
+        "UPDATE ledger SET outcome = ?, latency_s = ?, tokens_in = ?, tokens_out = ?, images = ?, cost = ?,"
+        " price_date = ? WHERE id = ?"
+    )
+    db.execute(sql, [CallOutcome.ANSWERED, latency_s, *astuple(reply)[1:], row])
+    _keep(db, key, request, reply.raw, "", "")
+
+
+def close_failed(
+    db: sqlite3.Connection, row: int, key: str, request: Request, error: ProviderError, *, latency_s: float | None
+) -> None:
+    """Close a row with an error; a permanent one is also stored, as what the request came to."""
+    outcome = CallOutcome.FATAL if isinstance(error, FatalError) else CallOutcome.TRANSIENT
+    outcome = CallOutcome.PERMANENT if isinstance(error, PermanentError) else outcome
+    message = clean(str(error))
+    db.execute(
+        "UPDATE ledger SET outcome = ?, latency_s = ?, message = ? WHERE id = ?", [outcome, latency_s, message, row]
+    )
+    if isinstance(error, PermanentError):
+        _keep(db, key, request, None, error.kind, message)
+
+
+def _keep(db: sqlite3.Connection, key: str, request: Request, raw: str | None, *error: str) -> None:
+    sql = "INSERT OR REPLACE INTO answers (key, request, raw, kind, message) VALUES (?, ?, ?, ?, ?)"
+    db.execute(sql, [key, canonical(request.plain()).decode(), raw, *error])
 
 
 def totals(path: Path, run: str) -> list[Total]:

@@ -10,6 +10,11 @@ T = TypeVar("T")
 _worker: Final = threading.local()
 
 
+def at_work() -> bool:
+    """Whether this thread does a job of a pool."""
+    return getattr(_worker, "at_work", False)
+
+
 class Pool:
     """So many threads, for all who share it; started when they are needed.
 
@@ -30,7 +35,7 @@ class Pool:
             Exception: What a job raised, the first in their order: the others under way are waited for, the rest is
                 not begun.
         """
-        if getattr(_worker, "at_work", False):
+        if at_work():
             return [job() for job in jobs]
         futures: list[Future[T]] = [Future() for _ in jobs]
         failed = threading.Event()

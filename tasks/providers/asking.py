@@ -74,7 +74,9 @@ class Mllm(Adapter):
         route = params.routes[0]
         if route.price is None:
             return 0.0 if stays_here(route) else None
-        return float(route.price.cost(TEXT_TOKENS + cls.shows * PICTURE_TOKENS, ANSWER_TOKENS, cls.shows))
+        return float(
+            route.price.cost(TEXT_TOKENS + cls.shows * PICTURE_TOKENS, ANSWER_TOKENS, cls.shows, batch=route.batch)
+        )
 
     @classmethod
     def sends_outside(cls, params: Any) -> bool:

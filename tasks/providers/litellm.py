@@ -4,8 +4,6 @@ Queue, retries, budget, memory and ledger are those of `tasks.engine.calls`: lit
 differ by endpoint, or do nothing.
 """
 
-import asyncio
-import json
 import logging
 import os
 from collections.abc import Sequence
@@ -15,21 +13,21 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from schemas.routes import Route
+from tasks.engine.batch_service import Offer
 from tasks.engine.calls import Calls
-from tasks.engine.errors import ConfigError, ItemFailed, TransientError
+from tasks.engine.errors import ConfigError, ItemFailed
 from tasks.engine.ledger import Reply
-from tasks.providers import loop
-from tasks.providers.errors import classed
+from tasks.providers.batches import OpenAIBatches, line_of
+from tasks.providers.completion import Way, complete
 from tasks.providers.pictures import data_url
 from tasks.providers.questions import Question, Said, json_schema, request_of, said_in
-from tasks.providers.routes import INSTALL, key_of
+from tasks.providers.routes import INSTALL, key_of, takes_batches
 
 __all__ = ["Question", "Said", "ask_model", "request_of", "said_in"]
 
 # Forecasts, on the safe side: characters per token, tokens per picture of 1024 pixels a side.
 _CHARACTERS_PER_TOKEN: Final = 2
 _TOKENS_PER_PICTURE: Final = 1600
-_SHORTEST_KEY: Final = 8
 
 
 def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
@@ -55,14 +53,14 @@ def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
         sender = _Sender(route, question)
         if not call.settings.replay_only:
             sender.prepare()
-        tokens_in = sender.tokens_in()
         try:
             raw = call.ask(
                 request,
                 sender,
                 limit=route.limit,
-                tokens=tokens_in + route.max_tokens,
-                estimate=route.price.cost(tokens_in, route.max_tokens, len(question.pictures)) if route.price else 0.0,
+                tokens=sender.tokens_in() + route.max_tokens,
+                estimate=sender.dollars(),
+                batch=sender.offer(request.key()),
             )
             return said_in(raw)
         except ItemFailed as error:
@@ -115,42 +113,29 @@ class _Sender:
         return characters // _CHARACTERS_PER_TOKEN + len(question.pictures) * _TOKENS_PER_PICTURE
 
     def __call__(self) -> Reply:
-        client, route = self._client, self._route
-        try:
-            answer = loop.run(self._answer(self._messages()))
-        except TimeoutError:
-            raise TransientError(f"no whole answer in {route.timeout_s:g} s") from None
-        except client.openai.OpenAIError as error:  # the base of litellm's own
-            response = getattr(error, "response", None)
-            headers = getattr(response, "headers", None) or {}
-            status = getattr(error, "status_code", None)
-            raise classed(route, status, self._without_key(str(error)), headers) from None
-        if not answer["choices"]:
-            raise TransientError("an answer without choices")
-        return self._reply(answer)
+        return complete(self._way(), self._messages(), self._settings(), images=len(self._question.pictures))
 
-    async def _answer(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    def offer(self, key: str) -> Offer | None:
+        """How it is asked in a batch; None where its provider has none that we know."""
         route = self._route
-        async with asyncio.timeout(route.timeout_s):
-            answer = await self._client.acompletion(
-                model=route.model,
-                messages=messages,
-                api_base=route.api_base,
-                # With an address of your own and no key, litellm would send it another provider's from the environment.
-                api_key=self._key or ("none" if route.api_base else None),
-                timeout=route.timeout_s,
-                num_retries=0,
-                max_retries=0,
-                **self._settings(),
-            )
-        usage = getattr(answer, "usage", None)
-        # Not the whole: most of it is litellm's own, and dumping it takes as long as the rest of our work.
-        return {
-            "choices": [choice.model_dump() for choice in answer.choices[:1]],
-            "model": answer.model,
-            "id": answer.id,
-            "usage": usage.model_dump(exclude_none=True) if usage else {},
-        }
+        if self._client is None or not takes_batches(route):
+            return None
+        return Offer(
+            OpenAIBatches(self._way()),
+            lambda: line_of(self._way(), key, self._messages(), self._settings()),
+            wanted=route.batch,
+            estimate=self.dollars(batch=True),
+        )
+
+    def dollars(self, *, batch: bool = False) -> float:
+        """A forecast; 0 where no price is known."""
+        route = self._route
+        if route.price is None:
+            return 0.0
+        return route.price.cost(self.tokens_in(), route.max_tokens, len(self._question.pictures), batch=batch)
+
+    def _way(self) -> Way:
+        return Way(self._client, self._route, self._key)
 
     def _settings(self) -> dict[str, Any]:
         route, schema = self._route, self._question.schema
@@ -175,45 +160,6 @@ class _Sender:
             messages.append({"role": "assistant", "content": question.follow_up[0]})
             messages.append({"role": "user", "content": question.follow_up[1]})
         return messages
-
-    def _reply(self, answer: dict[str, Any]) -> Reply:
-        choice, usage, route = answer["choices"][0], answer.get("usage") or {}, self._route
-        message, finish = choice.get("message") or {}, choice.get("finish_reason") or ""
-        refusal = message.get("refusal") or (finish if finish == "content_filter" else "")
-        raw = {
-            "text": self._without_key(_words(message.get("content"))),
-            "finish": finish,
-            "refusal": self._without_key(refusal),
-            "model": answer.get("model") or "",
-            "id": answer.get("id") or "",
-            "usage": usage,
-        }
-        tokens_in: Any = usage.get("prompt_tokens")
-        tokens_out: Any = usage.get("completion_tokens")
-        images = len(self._question.pictures)
-        cost, price_date = usage.get("cost"), "reported"
-        if route.price:
-            cost = None if None in (tokens_in, tokens_out) else route.price.cost(tokens_in, tokens_out, images)
-            price_date = route.price.as_of.isoformat()
-        return Reply(
-            raw=json.dumps(raw, ensure_ascii=False, sort_keys=True),
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-            images=images,
-            cost=cost,
-            price_date=price_date if cost is not None else None,
-        )
-
-    def _without_key(self, text: str) -> str:
-        # Local servers are given "none" or "EMPTY", which are words, and no secrets.
-        return text.replace(self._key, "***") if self._key and len(self._key) >= _SHORTEST_KEY else text
-
-
-def _words(content: Any) -> str:
-    """The text of a message, whose content may be parts."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return content or ""
 
 
 def _response_format(schema: type[BaseModel], structured: str) -> dict[str, Any]:

@@ -70,7 +70,8 @@ def ask_all(calls: Calls, routes: Sequence[Route], numbers: Sequence[int], side:
 def main(folder: Path, order: dict[str, Any]) -> dict[str, Any]:
     calls = Calls(folder / "answers.sqlite", CallSettings.model_validate(order.get("settings", {})), "run")
     routes, side = [route(order["url"], **order.get("route", {}))], order.get("side", 16)
-    ask_all(calls, routes, [1_000_000], side)
+    if order.get("first", True):
+        ask_all(calls, routes, [1_000_000], side)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         ended, stopped = ask_all(calls, routes, range(order["questions"]), side), ""

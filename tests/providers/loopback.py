@@ -87,6 +87,8 @@ class Loopback:
         self.sent_times: Counter[str] = Counter()
         # Every further request meets this.
         self.always: str | None = None
+        # What a request meets by what it asks, where that is not left to luck.
+        self.meets: Callable[[Asked], str] | None = None
         # Every request after so many hangs.
         self.stick_after: int | None = None
         # Dollars, where the provider says what a call costs.
@@ -122,14 +124,14 @@ class Loopback:
         if self.stick_after is not None and len(self.met) >= self.stick_after:
             met = "hang"
         self.sent_times[digest] += 1
-        self.met.append(met)
         asked = asked_in(data)
+        met = self.meets(asked) if self.meets else met
+        self.met.append(met)
         self.asked.append(asked)
         await asyncio.sleep(self.delay_s)
         if met in _ERRORS:
-            status, headers, code, words = _ERRORS[met]
-            error = {"message": words.format(key=given), "type": code, "code": code, "param": None}
-            return web.json_response({"error": error}, status=status, headers=headers)
+            status, headers, body = error_of(met, given)
+            return web.json_response(body, status=status, headers=headers)
         return await self._transport(request, met, json.dumps(self._body(asked, met)))
 
     async def _transport(self, request: web.Request, met: str, body: str) -> web.StreamResponse:
@@ -174,7 +176,7 @@ class Loopback:
         message = {"role": "assistant", "content": text, "refusal": refusal}
         tokens_in, tokens_out = 100 + 300 * len(asked.pictures), 12
         return {
-            "id": f"chat-{len(self.met)}",
+            "id": f"chat-{digest_of(asked)[:12]}",
             "object": "chat.completion",
             "created": 0,
             "model": asked.model,
@@ -217,6 +219,17 @@ class Loopback:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
+
+
+def error_of(met: str, key: str = "") -> tuple[int, dict[str, str], dict[str, Any]]:
+    """Status, headers and body of a fault that is an error."""
+    status, headers, code, words = _ERRORS[met]
+    return status, headers, {"error": {"message": words.format(key=key), "type": code, "code": code, "param": None}}
+
+
+def digest_of(asked: Asked) -> str:
+    """What tells bodies apart, however they are spelt."""
+    return hashlib.sha256(json.dumps(asked.body, sort_keys=True).encode()).hexdigest()
 
 
 def asked_in(data: bytes) -> Asked:
