@@ -14,6 +14,7 @@ from schemas.expressions import Expression, others
 from schemas.outcomes import FailureKind, Reason
 from schemas.records import Candidate, Key, Motion, Photo
 from schemas.routes import deciding
+from schemas.sections import Adapter as Spec
 from tasks.editors import EDITORS, EditRequest
 from tasks.engine.errors import ItemFailed
 from tasks.engine.fingerprint import canonical, fingerprint
@@ -48,8 +49,7 @@ class Generate(Stage[Photo, Candidate]):
     @cached_property
     def _groups(self) -> dict[str, str]:
         """Group by the name that rows call an editor: the editor as the user chose it."""
-        editors = self.measure_params.editors
-        return {name: canonical(deciding(spec.model_dump(mode="json"))).decode() for name, spec in editors.items()}
+        return {name: canonical(_chosen(spec)).decode() for name, spec in self.measure_params.editors.items()}
 
     def choice(self) -> Any:
         """Nothing: how many candidates a row owes, and other editors, change no candidate."""
@@ -158,6 +158,15 @@ def owed(measure: GenerateMeasure, source: Key, expression: Expression) -> list[
                 counts[entry.called or (entry.editor or measure.editor).name] += entry.attempts
         keys += [Key(*source[:2], target, name, attempt) for name, count in counts.items() for attempt in range(count)]
     return keys
+
+
+def _chosen(spec: Spec) -> dict[str, Any]:
+    """An editor as the user chose it, with the user's files by digest and not by where they lie."""
+    adapter = EDITORS.adapter_class(spec.name)
+    params = {name: value for name, value in spec.params.items() if name not in set(adapter.local) - set(adapter.told)}
+    contents = adapter.contents(EDITORS.parse(spec.name, spec.params))
+    values: dict[str, Any] = deciding(spec.model_dump(mode="json") | {"params": params})
+    return values | ({"contents": contents} if contents else {})
 
 
 def how_moved(motion: Motion | None, cut: GenerateCut) -> str:

@@ -27,6 +27,7 @@ from schemas.records import Key
 from schemas.routes import deciding
 from tasks.dataset.fates import Fate, unseen
 from tasks.dataset.roles import roles_of
+from tasks.editors import EDITORS
 from tasks.engine import weights
 from tasks.engine.dossier import Life, SourceLife
 from tasks.engine.fingerprint import canonical, fingerprint
@@ -125,9 +126,13 @@ def described(config: BuildConfig) -> dict[str, Any]:
     values: dict[str, Any] = deciding(config.model_dump(mode="json", exclude=set(NOT_FINGERPRINTED)))
     # A release may be acknowledged after the build; that changes nothing in what was built.
     values["publish"].pop("acknowledge_licences")
-    for pool in values["pools"]:
-        local = POOLS.adapter_class(pool["name"]).local
-        pool["params"] = {name: value for name, value in pool["params"].items() if name not in local}
+    measure = values["generate"]["measure"]
+    editors = [measure["editor"], *(entry["editor"] for entry in measure["top_up"] if entry["editor"])]
+    for registry, specs in ((POOLS, values["pools"]), (EDITORS, editors)):
+        for spec in specs:
+            adapter = registry.adapter_class(spec["name"])
+            local = set(adapter.local) - set(adapter.told)
+            spec["params"] = {name: value for name, value in spec["params"].items() if name not in local}
     return values
 
 

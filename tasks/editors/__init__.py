@@ -62,7 +62,10 @@ EDITORS: Registry[ImageEditor] = Registry(
     "editor",
     {
         "api": "tasks.editors.api:ApiEditor",
+        "copy": "tasks.editors.copy:CopyEditor",
         "diffusion": "tasks.editors.diffusion:DiffusionEditor",
+        "outputs": "tasks.editors.outputs:OutputsEditor",
+        "random_identity": "tasks.editors.random_identity:RandomIdentityEditor",
         "warp": "tasks.editors.warp:WarpEditor",
     },
 )

@@ -55,7 +55,7 @@ class ApiEditor(Adapter):
 
     params: Params
     version = 1
-    local = ("name", "watermark")
+    local = told = ("name", "watermark")
     remote = True
     device = "outside"
     seconds = 15.0

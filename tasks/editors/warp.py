@@ -1,6 +1,7 @@
 """The embedded editor: bends the face in the photo to another expression with a landmark mesh, on the CPU."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import cv2
 import numpy as np
@@ -20,6 +21,8 @@ from tasks.engine.errors import ItemFailed
 from tasks.engine.registry import Adapter
 from tasks.faces import ANALYZERS, Face
 
+# Two failures that scores should tell from a plain edit: too little of the expression, and too much of it.
+INTENSITIES: Final[Mapping[str, float]] = {"lazy": 0.3, "plain": 1.0, "overfit": 2.0}
 _SMILES = 0.3  # from here on a smile leaves folds that another expression must lose
 
 
@@ -34,7 +37,8 @@ class WarpEditor(Adapter):
         """How the warp editor works.
 
         Attributes:
-            intensity: 0 leaves the face alone, 1 is a plain expression, above about 1.3 it turns into a cartoon.
+            intensity: How far the face goes from its own neutral towards the expression: 0 leaves it alone, 1 is a
+                plain expression, above about 1.3 it turns into a cartoon. `INTENSITIES` names the baselines.
             shading: Whether to draw the expression's creases and to soften the folds of a former smile.
         """
 

@@ -21,13 +21,15 @@ class Adapter:
 
     `Params` is a pydantic model with `extra="forbid"`; `version` rises when the same input would give another
     output; `weights` names the entries of the model registry that the adapter reads; `local` names the parameters
-    that only say where things lie on this machine. `family` names the family of models it belongs to, empty if none,
+    that decide no output, such as where things lie on this machine, and `told` those of them that a data set tells all
+    the same (of editors). `family` names the family of models it belongs to, empty if none,
     and `tuned_against` the adapters that were looked at while it was tuned: neither can vouch for the other.
     `sends_pictures_outside` says that pictures leave the machine with its calls, `uses_seed` that another seed gives
-    another output (asked of editors alone). `prompts` names what it may say to a model. `remote` ones mostly wait for
-    others: many are asked at once, through `Calls.gather`. For forecasts, `device` is where it computes ("cpu", "gpu",
-    or "outside" for a service), and `seconds` about how long one answer takes there, None if nobody knows; what a
-    workspace has measured counts for more.
+    another output, `needs_face` that it fails where the source shows none, `heeds_target` that another target gives
+    another output (these three are asked of editors alone). `prompts` names what it may say to a model. `remote`
+    ones mostly wait for others: many are asked at once, through `Calls.gather`. For forecasts, `device` is where it
+    computes ("cpu", "gpu", or "outside" for a service), and `seconds` about how long one answer takes there, None if
+    nobody knows; what a workspace has measured counts for more.
     """
 
     class Params(BaseModel, extra="forbid", frozen=True):
@@ -36,10 +38,13 @@ class Adapter:
     version: int = 1
     weights: tuple[str, ...] = ()
     local: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
     family: str = ""
     tuned_against: tuple[str, ...] = ()
     sends_pictures_outside: bool = False
     uses_seed: bool = True
+    needs_face: bool = True
+    heeds_target: bool = True
     prompts: tuple[str, ...] = ()
     remote: bool = False
     device: Literal["cpu", "gpu", "outside"] = "cpu"
@@ -53,6 +58,11 @@ class Adapter:
             params: Its parsed `Params`.
         """
         return None if cls.sends_pictures_outside else 0.0
+
+    @classmethod
+    def contents(cls, params: Any) -> str:  # noqa: ARG003 - for subclasses
+        """Digest of the files of the user's that decide the output; empty where there are none, or none are there."""
+        return ""
 
     @classmethod
     def model(cls, params: Any) -> str:
@@ -126,12 +136,14 @@ class Registry(Generic[T]):
     def identity(self, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What decides the adapter's output, for the fingerprint; loads no model."""
         adapter = self.adapter_class(name)
+        contents = adapter.contents(self.parse(name, params))
         return {
             "kind": self.kind,
             "name": name,
             "version": adapter.version,
             "params": deciding(self.parse(name, params).model_dump(mode="json", exclude=set(adapter.local))),
             "weights": {weight: weights.sha256_of(weight) for weight in adapter.weights},
+            **({"contents": contents} if contents else {}),
             **({"prompts": {each: prompts.sha256_of(each) for each in adapter.prompts}} if adapter.prompts else {}),
         }
 
