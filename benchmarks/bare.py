@@ -21,12 +21,14 @@ from tasks.engine.images import Picture
 from tasks.engine.shards import order
 from tasks.engine.stage import Kept
 from tasks.faces import ANALYZERS, EMBEDDERS, Face
-from tasks.faces.geometry import inter_eye_distance, union_mask
+from tasks.faces.geometry import face_mask, inter_eye_distance
 from tasks.faces.quality import exposure_shares, second_face_ratio, sharpness
 from tasks.generate import PROMPT
-from tasks.metrics.background import background_rmse
+from tasks.metrics.background import background_rmse, registered_rmse
 from tasks.metrics.change import expression_change
 from tasks.metrics.identity import cosine
+from tasks.metrics.registration import register
+from tasks.metrics.unchanged import local_change
 from tasks.pipeline import open_pools
 from tasks.rank import below_floor, fused
 from tasks.verify import verdict
@@ -93,6 +95,8 @@ class Bare:
     def _score(self, key: Key, target: Expression, source: Picture, face: Face, edit: Picture) -> float | None:
         """Fidelity of an edit that passed, else None; everything is measured of every edit, as the pipeline does."""
         config = self._config
+        motion = register(source.pixels, edit.pixels)
+        local_change(source.pixels, edit.pixels)
         found = _adapter(ANALYZERS, config.verify.measure.faces).analyze(edit)
         votes = self._poll(config.verify.measure.panel, edit)
         if not found:
@@ -101,10 +105,14 @@ class Bare:
         ballots = Ballots(
             votes=votes, faces=len(found), change=expression_change(face.blendshapes, found[0].blendshapes)
         )
-        mask = union_mask(source.pixels.shape, (face, found[0]), config.rank.measure.mask_dilation)
+        before, after = (
+            face_mask(source.pixels.shape, each, config.rank.measure.mask_dilation) for each in (face, found[0])
+        )
+        if motion:
+            registered_rmse(source.pixels, edit.pixels, before, after, motion)
         fidelity = Fidelity(
             identity=cosine(embed(source, face), embed(edit, found[0])),
-            background_rmse=background_rmse(source.pixels, edit.pixels, mask),
+            background_rmse=background_rmse(source.pixels, edit.pixels, before | after),
         )
         candidate = Candidate.model_construct(key=Key(*key[:2], target, "warp", 0))
         passed = isinstance(verdict(candidate, ballots, config.verify.cut), Kept)
