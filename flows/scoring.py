@@ -1,0 +1,79 @@
+"""The flow that scores editors on a published data set: edit → measure → judge, then the table of scores."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from prefect import flow, task
+from prefect.artifacts import create_markdown_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.futures import as_completed
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+from prefect.utilities.annotations import quote
+
+from flows.runner import infrastructure_only, on_progress
+from schemas.score_config import ScoreConfig
+from tasks.engine.store import Store
+from tasks.scoring.results import Results, finish
+from tasks.scoring.run import Mapper, Place, Work, measure, open_scoring
+
+
+@flow(name="score-editors", flow_run_name="{config.name}", persist_result=False)
+def score_editors(config: ScoreConfig, workspace: str = "workspace") -> Results:
+    """Bring the scores of a run up to date; what is measured and judged already is not done again.
+
+    Args:
+        config: Which editors, on which data set, by which judges.
+        workspace: The folder where everything lies.
+
+    Returns:
+        The summaries, and where the table lies.
+
+    Raises:
+        FedbenchError: With a line for its reader; see its subclasses.
+    """
+    root = Path(workspace).resolve()
+    with Store(root).lock():
+        run = open_scoring(root, config)
+        try:
+            tell = on_progress.get()
+            measure(run, prefect_mapper(config.workers), lambda done, total: tell("score", done, total))
+            results = finish(run)
+        finally:
+            run.call.close()
+    create_markdown_artifact(results.markdown(), key=f"scores-{config.name.replace('.', '-')}", description="Scores")
+    return results
+
+
+@task(
+    task_run_name="score-{shard:05d}",
+    cache_policy=NO_CACHE,
+    persist_result=False,
+    retries=1,
+    retry_delay_seconds=1,
+    retry_condition_fn=infrastructure_only,
+)
+def score_shard(shard: int, work: Work, place: Place) -> None:  # noqa: ARG001 - it names the task run
+    """One shard's share of all editors. The workspace, not Prefect, knows what is done."""
+    work(place)
+
+
+def prefect_mapper(workers: int) -> Mapper:
+    """A mapper for `tasks.scoring.run.measure`: one sub-flow, one task per shard that is not done."""
+
+    def mapper(work: Work, places: Sequence[Place]) -> Iterator[int]:
+        threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)
+
+        @flow(name="score-shards", flow_run_name="score-shards", task_runner=threads, persist_result=False)
+        def shards() -> int:
+            futures = [
+                score_shard.submit(place[0].index, cast(Work, quote(work)), cast(Place, quote(place)))
+                for place in places
+            ]
+            for future in as_completed(futures):
+                future.result()
+            return len(futures)
+
+        yield from range(shards())
+
+    return mapper

@@ -1,0 +1,113 @@
+"""What a scoring run leaves: the table on disk, and its means by editor, granularity and expression."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from schemas.outcomes import FailureKind
+from schemas.scoring import Granularity, ScoreManifest, ScoreRow, State
+from tasks.engine.errors import TooManyFailures
+from tasks.metrics.score_summary import Mean, Summary, summary
+from tasks.scoring.run import Scoring
+from tasks.scoring.table import TABLE, read_manifest, write_scores
+
+# Accidents of the machine or of a provider: another run may do better. The others are the editor's own.
+ACCIDENTS: Final = (FailureKind.CRASHED, FailureKind.OUT_OF_MEMORY, FailureKind.TIMEOUT, FailureKind.PROVIDER)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One editor under one granularity: the means over all its rows, and by what the faces show and shall show."""
+
+    editor: str
+    granularity: Granularity
+    whole: Summary
+    by_source: dict[str, Summary]
+    by_target: dict[str, Summary]
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All of a run.
+
+    Attributes:
+        manifest: As written.
+        scores: In the order of the table.
+        table: The Parquet file.
+    """
+
+    manifest: ScoreManifest
+    scores: list[Scores]
+    table: Path
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        told = self.manifest.model_dump(mode="json")
+        return {"manifest": told, "scores": [one.plain() for one in self.scores], "table": str(self.table)}
+
+    def markdown(self) -> str:
+        """One line per editor and granularity."""
+        head = f"| editor | instruction | {self.manifest.score} | failures as 0 | n | failed | unscored |"
+        lines = [head, "|---|---|---|---|---|---|---|"]
+        for one in self.scores:
+            whole = one.whole
+            cells = [one.editor, str(one.granularity), _told(whole.score), _told(whole.score_all), str(whole.score.n)]
+            lines.append("| " + " | ".join([*cells, str(whole.failed), str(whole.unscored)]) + " |")
+        return "\n".join(lines) + "\n"
+
+
+def finish(run: Scoring) -> Results:
+    """Write the table of a measured run and sum it up.
+
+    Raises:
+        TooManyFailures: More accidents than the config allows. The table is written all the same.
+    """
+    scores, accidents, owed = [], Counter[str](), 0
+    for rows in write_scores(run):
+        scores.append(_summed(rows, run))
+        owed += len(rows)
+        accidents.update(kind for row in rows if (kind := _accident(row)))
+    if accidents.total() > max(1, run.config.max_failed * owed):
+        told = ", ".join(f"{kind} {count}" for kind, count in accidents.most_common(3))
+        raise TooManyFailures(
+            f"{accidents.total()} of {owed} outputs could not be made, measured or judged ({told}), more than "
+            f"max_failed={run.config.max_failed:g} allows",
+            "run it again: what failed by accident is tried once more, what is there is kept",
+        )
+    return Results(read_manifest(run.folder), scores, run.folder / TABLE)
+
+
+def _summed(rows: Sequence[ScoreRow], run: Scoring) -> Scores:
+    cut, partial = run.config.cut, not run.config.judges
+    sources = sorted({row.source_expression for row in rows})
+    targets = sorted({row.target for row in rows})
+    return Scores(
+        editor=rows[0].editor,
+        granularity=rows[0].granularity,
+        whole=summary(rows, cut, partial=partial),
+        by_source={
+            str(shown): summary([row for row in rows if row.source_expression is shown], cut, partial=partial)
+            for shown in sources
+        },
+        by_target={
+            str(wanted): summary([row for row in rows if row.target is wanted], cut, partial=partial)
+            for wanted in targets
+        },
+    )
+
+
+def _accident(row: ScoreRow) -> str:
+    if row.failure in ACCIDENTS:
+        return str(row.failure)
+    step, _, kind = row.scored.reason.partition(": ")
+    return kind if row.scored.state is State.UNSCORED and step in ("parts", "judge") else ""
+
+
+def _told(mean: Mean) -> str:
+    return "–" if mean.value is None else f"{mean.value:.4f}"

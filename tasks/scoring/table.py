@@ -1,0 +1,117 @@
+"""The scores on disk: `scores.parquet` and `manifest.json` of a run, written whole and read back."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from schemas.score_config import NOT_IN_SCORES, ScoreConfig
+from schemas.scoring import SCORES_VERSION, ScoreManifest, ScoreRow
+from tasks.engine.errors import ConfigError
+from tasks.engine.fingerprint import sha256
+from tasks.engine.store import arrow_schema, disk
+from tasks.scoring.checks import editors_used, judges_used
+from tasks.scoring.parts import used
+from tasks.scoring.run import Scoring, rows
+
+TABLE, MANIFEST = "scores.parquet", "manifest.json"
+_HINT = "run `fedbench score` again: nothing is measured or asked twice"
+
+
+def write_scores(run: Scoring) -> Iterator[list[ScoreRow]]:
+    """Write the table, entry by entry, then the manifest that makes it count; yields each entry's rows on the way.
+
+    Both depend on the data set, the config and the stored answers alone: no clock, no path, no order of work.
+    """
+    folder, aside = run.folder, run.store.path("tmp") / f"scores-{run.config.name}"
+    with disk(aside):
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+    count = 0
+    with pq.ParquetWriter(aside / TABLE, arrow_schema(ScoreRow), compression="zstd") as writer:
+        for entry in range(len(run.entries)):
+            held = rows(run, entry)
+            count += len(held)
+            writer.write_table(pa.Table.from_pylist([row.model_dump() for row in held], schema=arrow_schema(ScoreRow)))
+            yield held
+    data = (aside / TABLE).read_bytes()
+    manifest = _manifest(run, count, sha256(data))
+    relative = folder.relative_to(run.store.root).as_posix()
+    # The manifest has the table's hash, so that a kill between the two is seen.
+    run.store.write(f"{relative}/{TABLE}", data)
+    run.store.write_json(f"{relative}/{MANIFEST}", manifest.model_dump(mode="json"))
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _manifest(run: Scoring, count: int, digest: str) -> ScoreManifest:
+    config, data_set = run.config, run.benchmark.manifest
+    return ScoreManifest(
+        scores_version=SCORES_VERSION,
+        name=config.name,
+        score=config.score,
+        dataset=data_set.name,
+        edition=data_set.edition,
+        rows_sha256=data_set.rows_sha256,
+        triplets=run.benchmark.triplets,
+        seed=config.seed,
+        granularities=tuple(sorted(config.granularities)),
+        settings=_settings(config),
+        identities=tuple(used(config.measure)),
+        editors=editors_used(config, run.benchmark),
+        judges=judges_used(config, run.benchmark),
+        rows=count,
+        scores_sha256=digest,
+    )
+
+
+def _settings(config: ScoreConfig) -> dict[str, Any]:
+    """What changes rows, and is not said elsewhere in the manifest: the editors' and judges' identities are."""
+    told = {*NOT_IN_SCORES, "editors", "judges", "name", "seed", "granularities"}
+    return config.model_dump(mode="json", exclude=told)
+
+
+def read_manifest(folder: Path) -> ScoreManifest:
+    """What a run's scores are.
+
+    Args:
+        folder: `runs/NAME/scores`.
+
+    Raises:
+        ConfigError: There are none, or they are of another version.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = ScoreManifest.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError(f"{folder} holds no scores", "run `fedbench score` first") from None
+    except (OSError, ValidationError) as error:
+        raise ConfigError(f"cannot read {path}: {str(error).splitlines()[0]}", _HINT) from None
+    if manifest.scores_version != SCORES_VERSION:
+        raise ConfigError(
+            f"{folder} has scores of version {manifest.scores_version}, this fedbench reads {SCORES_VERSION}", _HINT
+        )
+    return manifest
+
+
+def read_scores(folder: Path) -> tuple[ScoreManifest, list[ScoreRow]]:
+    """A run's scores.
+
+    Args:
+        folder: `runs/NAME/scores`.
+
+    Raises:
+        ConfigError: As `read_manifest`, or the table is not the one that the manifest names.
+    """
+    manifest, path = read_manifest(folder), folder / TABLE
+    try:
+        data = path.read_bytes()
+        if sha256(data) != manifest.scores_sha256:
+            raise ConfigError(f"{path} is not the table that its manifest names", _HINT)
+        table = pq.read_table(pa.BufferReader(data), schema=arrow_schema(ScoreRow))
+        return manifest, [ScoreRow.model_validate(row) for row in table.to_pylist()]
+    except (OSError, pa.ArrowException, ValidationError) as error:
+        raise ConfigError(f"cannot read {path}: {str(error).splitlines()[0]}", _HINT) from None
