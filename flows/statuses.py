@@ -7,6 +7,7 @@ from pathlib import Path
 from flows.call_verbs import calls_table
 from flows.console import OUT, opened, print_json
 from tasks.engine.account import accounts, notes
+from tasks.engine.batch_file import batches
 from tasks.engine.recut import recalled
 from tasks.engine.tombstones import read_withdrawals
 from tasks.pipeline import narrowed
@@ -18,7 +19,8 @@ def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_js
     run = opened(workspace, name, sets)
     rows = funnel(run.executor.order, narrowed(run, run.executor.commits()))
     gone = read_withdrawals(run.store)
-    asked = accounts(run.store.path("answers.sqlite"), run.config.name)
+    path = run.store.path("answers.sqlite")
+    asked, sent = accounts(path, run.config.name), batches(path, run.config.name)
     if as_json:
         reuse = {
             stage: {"measured": known, "due": missing} for stage, (known, missing) in recalled(run.executor).items()
@@ -29,7 +31,7 @@ def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_js
                 "funnel": [asdict(row) for row in rows],
                 "rows": reuse,
                 "calls": [account.plain() for account in asked],
-                "call_notes": notes(asked),
+                "call_notes": notes(asked, sent),
                 "withdrawn": [str(stone.key) for stone in gone.tombstones],
                 "withdrawal_unfinished": gone.unfinished is not None,
             }
@@ -50,7 +52,7 @@ def show_status(workspace: Path, name: str | None, sets: Sequence[str], *, as_js
     if asked:
         OUT.print("Calls to models outside:")
         OUT.print(calls_table(asked))
-    for note in notes(asked):
+    for note in notes(asked, sent):
         OUT.print(f"· {note}")
     if gone.tombstones:
         OUT.print(f"Withdrawn from this workspace for good: {_some([str(stone.key) for stone in gone.tombstones])}")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import schemas.config
+from schemas.reviewing import ReviewMeasure
 from schemas.screening import ScreenMeasure
 from schemas.sections import Section
 from tasks import pipeline
@@ -130,7 +131,7 @@ def test_no_other_shipped_adapter_sends_anything() -> None:
 def test_every_adapter_of_a_config_is_looked_up() -> None:
     fields = {
         name
-        for section in (ScreenMeasure, *(getattr(schemas.config, kind) for kind in dir(schemas.config)))
+        for section in (ScreenMeasure, ReviewMeasure, *(getattr(schemas.config, kind) for kind in dir(schemas.config)))
         if isinstance(section, type) and issubclass(section, Section) and section.__name__.endswith("Measure")
         for name, field in section.model_fields.items()
         if "Adapter" in str(field.annotation)

@@ -12,6 +12,7 @@ import jinja2
 from schemas.expressions import EXPRESSIONS
 from schemas.forecasts import PilotFound
 from tasks.engine.account import accounts, dollars_of, notes
+from tasks.engine.batch_file import batches
 from tasks.engine.dossier import SourceLife, lives
 from tasks.engine.errors import ConfigError
 from tasks.engine.rows import Commit
@@ -88,7 +89,8 @@ def write_report(run: Run, done: Sequence[dict[str, Commit]], folder: Path | str
                 page.published = sum(truth.published for one in held for truth in one.truths)
                 write(page.name, "sources.html.j2", page=page, sheets=held)
                 held = []
-    asked = accounts(run.store.path("answers.sqlite"), run.config.name)
+    answers = run.store.path("answers.sqlite")
+    asked, sent = accounts(answers, run.config.name), batches(answers, run.config.name)
     return write(
         "index.html",
         "index.html.j2",
@@ -96,7 +98,7 @@ def write_report(run: Run, done: Sequence[dict[str, Commit]], folder: Path | str
         survey=survey,
         accounts=asked,
         dollars=dollars_of(asked),
-        notes=notes(asked),
+        notes=notes(asked, sent),
         sheets=held,
         parts=recipe.parts(run.config),
         limits=recipe.limits(run.config),
