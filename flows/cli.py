@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from flows import call_verbs, edition_verbs, panel_verbs, prompt_verbs, release_verbs, review_verbs, score_verbs
+from flows import (
+    call_verbs,
+    edition_verbs,
+    editor_verbs,
+    panel_verbs,
+    prompt_verbs,
+    release_verbs,
+    review_verbs,
+    score_verbs,
+)
 from flows.options import load_config
 from flows.verbs import AsJson, ConfigFile, Preset, RunName, Sets, Verbose, Workspace, in_words
 from tasks.engine.errors import ConfigError
@@ -34,6 +43,7 @@ app.add_typer(release_verbs.app)
 app.add_typer(edition_verbs.app)
 app.add_typer(call_verbs.app)
 app.add_typer(score_verbs.app)
+app.add_typer(editor_verbs.app)
 
 
 @app.command()

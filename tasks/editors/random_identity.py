@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from schemas.outcomes import FailureKind
 from schemas.records import Key, Source
@@ -16,7 +16,8 @@ from tasks.engine.errors import ConfigError, ItemFailed, UnreadableImage
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.images import Picture
 from tasks.engine.registry import Adapter
-from tasks.faces import ANALYZERS
+from tasks.faces import ANALYZERS, EMBEDDERS
+from tasks.metrics.identity import cosine
 from tasks.sources import POOLS, SourcePool
 
 TRIES: Final = 20  # photos looked at before an edit fails
@@ -25,9 +26,9 @@ TRIES: Final = 20  # photos looked at before an edit fails
 class RandomIdentityEditor(Adapter):
     """Another person's photo, drawn by the seed; generate stretches it to the source's size, like any output.
 
-    Never a photo of equal pixels, nor, where source and photos are of one pool, the source or one that the pool's
-    hints (identity, clip) say is of the same person. Only photos with a face are given. Whatever ranks it above an
-    editor rewards an expression on anybody's face.
+    Never a photo of the same face as far as SFace can tell, nor, where source and photos are of one pool, one that the
+    pool's hints (identity, clip) say is of the same person. Only photos with a face are given. Whatever ranks it above
+    an editor rewards an expression on anybody's face.
     """
 
     class Params(BaseModel, extra="forbid", frozen=True):
@@ -37,13 +38,15 @@ class RandomIdentityEditor(Adapter):
             pool: Where they come from: samples, folder, sfew, dfew or rafdb.
             root: The folder such a pool lies in; empty for samples. Its photos are known by their keys: one that is
                 replaced under its name is not noticed.
+            same_identity: Cosine (SFace) from which a face counts as the source's own; the default is its authors'.
         """
 
         pool: str = "samples"
         root: str = ""
+        same_identity: float = Field(default=0.363, ge=-1, le=1)
 
     version = 1
-    weights = ("face_landmarker", "yunet")
+    weights = ("face_landmarker", "sface", "yunet")
     local = ("root",)
     needs_face = False
     heeds_target = False
@@ -82,11 +85,19 @@ class RandomIdentityEditor(Adapter):
             except UnreadableImage:
                 continue
             shown = Picture(f"{source.key} {loaded.file_sha256}", loaded.pixels)
-            if not np.array_equal(loaded.pixels, request.source.pixels) and ANALYZERS.get("mediapipe", {}).analyze(
-                shown
-            ):
+            if self._is_another(request.source, shown):
                 return loaded.pixels
         return ItemFailed(FailureKind.NO_FACE, f"none of {min(TRIES, len(keys))} photos shows another person's face")
+
+    def _is_another(self, source: Picture, shown: Picture) -> bool:
+        """Whether a face is shown, and not the source's."""
+        analyzer, embedder = ANALYZERS.get("mediapipe", {}), EMBEDDERS.get("sface", {})
+        theirs, own = analyzer.analyze(shown), analyzer.analyze(source)
+        if not theirs or np.array_equal(shown.pixels, source.pixels):
+            return False
+        if not own:
+            return True
+        return cosine(embedder.embed(shown, theirs[0]), embedder.embed(source, own[0])) < self.params.same_identity
 
 
 def _same_person(one: Source, other: Source) -> bool:
