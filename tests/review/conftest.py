@@ -1,0 +1,94 @@
+"""A real Label Studio for the tests marked `studio`: installed once, one server for the module, ended by its id."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+
+from flows import studio
+from schemas.config import BuildConfig
+from tasks.boards.access import read_access
+from tasks.boards.studio import Studio
+from tasks.engine.errors import WaitingForReview
+from tasks.engine.store import Store
+from tasks.pipeline import open_run
+from tasks.reviewing import Review, review_of
+from tests import fakes
+from tests.commands import free_port, wait_until
+from tests.review.asking import config
+
+
+@dataclass
+class Server:
+    """A workspace whose build waits for people, and the server that is to ask them."""
+
+    workspace: Path
+    port: int
+    log: Path
+    config: BuildConfig
+    passwords: dict[str, tuple[str, str]]
+    process: subprocess.Popen[bytes] | None = field(default=None)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.workspace)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        with self.log.open("ab") as sink:
+            self.process = subprocess.Popen(
+                [str(studio.install()), str(studio.SERVER), "serve", str(self.port)],
+                env=studio.environment(self.workspace),
+                cwd=self.store.path(studio.DATA),
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,
+            )
+        wait_until(self.healthy, 180, "Label Studio is up", pause=0.5)
+
+    def healthy(self) -> bool:
+        assert self.process
+        assert self.process.poll() is None, self.log.read_text()[-2000:]
+        try:
+            return httpx.get(f"{self.url}/health", timeout=5, trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def kill(self) -> None:
+        """SIGKILL, to the server's own group alone."""
+        if self.process and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(30)
+
+    def person(self, name: str) -> Studio:
+        return Studio(self.url, read_access(self.store).token(name), pause=0.05)
+
+    def review(self, *sets: str) -> Review:
+        return review_of(open_run(self.workspace, config(*sets, sources=24), extend=False))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    fakes.install()
+    workspace = tmp_path_factory.mktemp("studio") / "workspace"
+    settings = config(sources=24)
+    with pytest.raises(WaitingForReview):
+        fakes.build(workspace, settings)
+    port = free_port()
+    passwords = studio.make_accounts(Store(workspace), studio.install(), f"http://127.0.0.1:{port}", 4)
+    one = Server(workspace, port, workspace.parent / "server.log", settings, passwords)
+    try:
+        one.start()
+        yield one
+    finally:
+        one.kill()
+        shutil.rmtree(workspace / studio.DATA, ignore_errors=True)
