@@ -38,7 +38,7 @@ def collect_review_flow(config: BuildConfig, workspace: str = "workspace", go_on
     Args:
         config: The build's.
         workspace: The folder where everything lies.
-        go_on: Whether to build at once when `review.enough` is met and something is new.
+        go_on: Whether to build at once when `review.enough` is met and more is decided than was published.
     """
     found = collect_review(_review(config, workspace))
     for note in in_short(found.notes):
@@ -46,7 +46,8 @@ def collect_review_flow(config: BuildConfig, workspace: str = "workspace", go_on
     numbers = told(_review(config, workspace))
     key = f"review-{config.name}"
     create_markdown_artifact(numbers_markdown(numbers), key=key, description="How the review stands")
-    if go_on and found.fresh and numbers["decided"] >= config.review.enough * numbers["sources"]:
+    enough = numbers["decided"] >= config.review.enough * numbers["sources"]
+    if go_on and enough and numbers["decided"] > numbers["published"]:
         build_dataset(config, workspace)
 
 

@@ -9,7 +9,7 @@ from schemas.records import Ballots
 from schemas.reviews import Answer, Question
 from tasks.boards import collecting
 from tasks.boards.access import read_access
-from tasks.boards.answers import Answers, answers_for, changed_since_final
+from tasks.boards.answers import Answers, answers_for, changed_since_final, final_of
 from tasks.boards.collecting import Collected
 from tasks.boards.projects import Desk, Opened, Tell
 from tasks.boards.statistics import statistics
@@ -72,7 +72,13 @@ def told(review: Review) -> dict[str, Any]:
     run = review.run
     found = statistics([question for question, _ in review.asked], review.answers, run.config.review.cut)
     changed = changed_since_final(run.store, run.config.name, run.config.edition, review.answers)
-    return found | {"voters": _voters(review), "changed_since_published": len(changed)}
+    final = final_of(run.store, run.config.name, run.config.edition).questions
+    published = sum(question.digest in final for question, _ in review.asked)
+    return found | {
+        "voters": _voters(review),
+        "published": published,
+        "changed_since_published": len(changed),
+    }
 
 
 def _voters(review: Review) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import cached_property
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -46,13 +47,16 @@ class Answers:
 
     def about(self, keys: Collection[Key]) -> list[str]:
         """Digest of what decides about these sources, in a list; empty if nobody said anything."""
-        said = sorted(
-            [one.question, one.annotator, list(one.usable)]
-            for answers in self.by_question.values()
-            for one in answers
-            if one.key in keys
-        )
+        said = sorted(one for key in keys for one in self._by_source.get(key, ()))
         return [fingerprint("answers", said)] if said else []
+
+    @cached_property
+    def _by_source(self) -> dict[Key, list[list[Any]]]:
+        found: dict[Key, list[list[Any]]] = defaultdict(list)
+        for answers in self.by_question.values():
+            for one in answers:
+                found[one.key].append([one.question, one.annotator, list(one.usable)])
+        return found
 
 
 NONE_YET: Final = Answers()
