@@ -35,6 +35,7 @@ def try_panel(workspace: Path, config: BuildConfig, *, limit: int, planted: bool
     ERR.print(_price(trial, questions, dollars))
     path = workspace / "answers.sqlite"
     call = Calls(path, config.calls, RUN)
+    call.tell_of_batches(lambda words: ERR.print(words, highlight=False))
     try:
         before = call.last()
         tried = attempt(trial, call, lambda done, total: ERR.print(f"{done} of {total} photos", highlight=False))

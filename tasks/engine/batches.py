@@ -59,6 +59,8 @@ class Batches:
         self._book = courier.book
         self._sleep, self._check_stop = sleep, check_stop
         self._finishing = threading.Lock()
+        # One line at a time: a picture that is being encoded takes several times its size.
+        self._encoding = threading.Lock()
         # Guarded by the book's lock.
         self._loaded = self._due = False
         self._services: dict[str, Service] = {}
@@ -91,7 +93,8 @@ class Batches:
         if member is None:  # it may fit when the batches in flight are paid
             return True
         try:
-            self._write(offer.service, offer.line(), member)
+            with self._encoding:
+                self._write(offer.service, offer.line(), member)
         except BaseException:
             book.drop(member)
             raise
@@ -117,7 +120,8 @@ class Batches:
             for paper in papers:
                 paper.file.close()
                 self._check_stop()
-                self._courier.send(paper.service, paper.path, paper.members)
+                with disk(self._folder):
+                    self._courier.send(paper.service, paper.path, paper.members)
             if not began and not papers:
                 self._check_held()
             self._wait()

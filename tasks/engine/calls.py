@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -39,6 +40,10 @@ from tasks.engine.pool import Pool, at_work
 
 T = TypeVar("T")
 Turn = Callable[[], AbstractContextManager[Callable[[int], None]]]
+
+
+class _Later(Enum):
+    LATER = auto()
 
 
 class Calls:
@@ -93,15 +98,15 @@ class Calls:
         and a `gather` within it runs one by one. After an exception (`StoppedError`: a budget, a key) the jobs under
         way come to their end, the rest is not begun, and it is raised.
         """
-        results = self._pool.gather([partial(_or_postponed, job) for job in jobs])
-        while later := [place for place, result in enumerate(results) if isinstance(result, Postponed)]:
+        results = self._pool.gather([partial(_or_later, job) for job in jobs])
+        while later := [place for place, result in enumerate(results) if isinstance(result, _Later)]:
             if self.postpones or at_work():
                 raise Postponed(f"{len(later)} questions wait for batches")
             self._batches.finish()
-            again = self._pool.gather([partial(_or_postponed, jobs[place]) for place in later])
+            again = self._pool.gather([partial(_or_later, jobs[place]) for place in later])
             for place, result in zip(later, again, strict=True):
                 results[place] = result
-        return [result for result in results if not isinstance(result, Postponed)]
+        return [result for result in results if not isinstance(result, _Later)]
 
     def finish_batches(self) -> bool:
         """Send the batches that are collected and wait till all are settled; False where no question waits for one.
@@ -285,8 +290,8 @@ class Calls:
             raise self._stop
 
 
-def _or_postponed(job: Callable[[], T]) -> T | Postponed:
+def _or_later(job: Callable[[], T]) -> T | _Later:
     try:
         return job()
-    except Postponed as error:
-        return error
+    except Postponed:  # itself it would hold the job's pictures, by its traceback
+        return _Later.LATER

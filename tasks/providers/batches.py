@@ -148,7 +148,7 @@ def _wire(way: Way, status: int, body: bytes, seen: Callable[[bytes], object] = 
         seen(await request.aread())
         return httpx.Response(status, content=body, headers={"content-type": "application/json"}, request=request)
 
-    http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    http = httpx.AsyncClient(transport=httpx.MockTransport(answer), trust_env=False)
     return way.client.openai.AsyncOpenAI(
         api_key="none", base_url=way.route.api_base or "https://unused.invalid/v1", max_retries=0, http_client=http
     )

@@ -61,12 +61,17 @@ def check_drawing(routes: Sequence[Route]) -> None:
     """Refuse routes that cannot work, whether or not their keys are here.
 
     Raises:
-        ConfigError: No wire leads to such a model, or its `extra_body` holds what is said otherwise.
+        ConfigError: No wire leads to such a model, its `extra_body` holds what is said otherwise, or batches are
+            asked of it.
     """
     for route in routes:
         if wire_of(route.model) is None:
             known = ", ".join(f"{one}/" for one in WIRES)
             raise ConfigError(f"nobody knows how to ask {route.model} for a picture", f"its name begins with {known}")
+        if route.batch:
+            raise ConfigError(
+                f"{route.model} cannot be asked for pictures in batches", "leave `batch` out of its route"
+            )
         if wrong := sorted(RESERVED & route.extra_body.keys()):
             raise ConfigError(
                 f"extra_body of {route.model} holds '{wrong[0]}', which is said otherwise", "leave it out"

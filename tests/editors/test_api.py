@@ -94,6 +94,7 @@ def test_prices_days_and_names_ask_nothing_anew() -> None:
     ("route", "words"),
     [
         ({"model": "anthropic/claude", "key_env": "K"}, "nobody knows how to ask anthropic/claude for a picture"),
+        ({"model": "openai/m", "key_env": "K", "batch": True}, "openai/m cannot be asked for pictures in batches"),
         ({"model": "openai/m", "key_env": "K", "extra_body": {"prompt": "x"}}, "extra_body of openai/m holds 'prompt'"),
     ],
 )

@@ -52,6 +52,7 @@ class Batching(Loopback):
 
     def app(self) -> web.Application:
         app = super().app()
+        app._client_max_size = 512 * 2**20  # files of batches are large
         app.router.add_post("/v1/files", self._upload)
         app.router.add_get("/v1/files/{id}/content", self._fetch)
         app.router.add_delete("/v1/files/{id}", self._delete)
