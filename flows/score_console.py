@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from rich.table import Table
 from rich.text import Text
@@ -16,8 +15,6 @@ from tasks.report.funnel import because
 from tasks.scoring.price import Ask, asks, plain, total
 from tasks.scoring.results import Results, finish
 from tasks.scoring.run import due, open_scoring
-
-_COLUMNS: Final = ("id", "bg", "pq", "sc", "gta")
 
 
 def score_and_show(workspace: Path, config: ScoreConfig, *, dry_run: bool, as_json: bool) -> None:
@@ -35,10 +32,10 @@ def score_and_show(workspace: Path, config: ScoreConfig, *, dry_run: bool, as_js
     words = _price(config, run.benchmark.triplets, len(run.entries), (edits, rows), outside)
     if dry_run:
         told = {"run": config.name, "edits": edits, "measurements": rows, "outside": [plain(ask) for ask in outside]}
-        print_json(told | {"dollars": total(outside)}) if as_json else OUT.print(words)
+        print_json(told | {"dollars": total(outside)}) if as_json else OUT.print(words, soft_wrap=True)
         return
     if results is None:
-        ERR.print(words)
+        ERR.print(words, soft_wrap=True)
         from flows.runner import on_progress
         from flows.scoring import score_editors
         from flows.server import reached
@@ -73,28 +70,38 @@ def show(results: Results, *, as_json: bool) -> None:
 
 
 def _table(results: Results) -> Table:
+    """Two lines for each editor and granularity, so that it fits a terminal of 80 columns."""
     manifest = results.manifest
     title = f"{manifest.score} on {manifest.dataset} {manifest.edition}, {manifest.triplets} triplets"
-    table = Table("editor", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    table.add_column("told")
-    marked = {used.editor for used in manifest.editors if used.conflicts}
-    columns = [name for name in _COLUMNS if manifest.judges or name in ("id", "bg")]
-    names = ["score", "with\nfailed", *columns, "RMSE", "mean r\nmedian", "AU r\nway", "n", "failed\nunscored"]
-    for name in names:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("editor\n  instruction", overflow="fold")
+    judged = ("PQ", "SC\nGTA") if manifest.judges else ()
+    columns = (
+        "score\nwith failed",
+        "ID",
+        "BG\nRMSE",
+        *judged,
+        "r mean\nmedian",
+        "AU r\nway",
+        "n\nfailed",
+        "un-\nscored",
+    )
+    for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
+    marked = {used.editor for used in manifest.editors if used.conflicts}
     for one in results.scores:
         whole, parts = one.whole, one.whole.parts
+        judges = (_number(parts["pq"]), f"{_number(parts['sc'])}\n{_number(parts['gta'])}") if judged else ()
         table.add_row(
-            f"{one.editor}{' *' if one.editor in marked else ''}",
-            str(one.granularity),
-            _number(whole.score, 4),
-            _number(whole.score_all, 4),
-            *(_number(parts[name]) for name in columns),
-            _number(parts["background_rmse"], 2),
+            f"{one.editor}{' *' if one.editor in marked else ''}\n  {one.granularity}",
+            f"{_number(whole.score, 4)}\n{_number(whole.score_all, 4)}",
+            _number(parts["id"]),
+            f"{_number(parts['bg'])}\n{_number(parts['background_rmse'], 2)}",
+            *judges,
             f"{_number(parts['lpips_ratio'], 2)}\n{'–' if whole.median_ratio is None else f'{whole.median_ratio:.2f}'}",
             f"{_number(parts['au_ratio'], 2)}\n{_number(parts['au_direction'], 2)}",
-            str(whole.score.n),
-            f"{whole.failed}\n{whole.unscored}",
+            f"{whole.score.n}\n{whole.failed}",
+            str(whole.unscored),
         )
     return table
 

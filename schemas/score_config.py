@@ -7,9 +7,10 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from schemas.panels import ModelField
 from schemas.routes import CallSettings
 from schemas.scoring import FED_SCORE, PARTIAL_SCORE, Granularity
-from schemas.sections import Adapter, AdapterField, Adapters, Section
+from schemas.sections import Adapter, AdapterField, Section
 
 NORMALISERS = Literal["exp20", "exp10", "linear255", "linear50"]
 
@@ -60,7 +61,9 @@ class ScoreConfig(Section):
     granularities: tuple[Granularity, ...] = Field(
         default=(Granularity.SIMPLE, Granularity.DENSE), min_length=1, description="Instructions the editors get."
     )
-    judges: Adapters = Field(default=(), description="Models that give PQ, SC and GTA; none for a partial score.")
+    judges: tuple[ModelField, ...] = Field(
+        default=(), description="Models that give PQ, SC and GTA; none for a partial score."
+    )
     seed: int = Field(default=0, ge=0, description="Seeds every edit.")
     limit: int | None = Field(default=None, ge=1, description="Only the triplets of so many sources; null for all.")
     shard_size: int = Field(default=64, ge=1, le=10_000, description="Sources per shard.")

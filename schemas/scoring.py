@@ -192,7 +192,7 @@ class ScoreRow(Record):
         pool, source_id, target, truth_editor, truth_attempt: The triplet's key: the last two say who made the ground
             truth.
         triplet: The readable form of it.
-        subject: Readable key of the first source of the same person: what a bootstrap draws.
+        subject: Who is shown, as the data set has it: what a bootstrap draws.
         seed: What the editor was given.
         failure, message: Kind and words of the editor's failure; None and empty where there is an output.
         image: sha256 of the stored output at the source's size (`images/` of the workspace); empty without one.

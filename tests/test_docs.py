@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from flows.cli import app
 from flows.options import load_config, read_yaml
+from flows.score_options import score_config
 from schemas.routes import Route
 
 ROOT = Path(__file__).parents[1]
@@ -58,5 +59,7 @@ def test_the_config_is_one(page: str, text: str, tmp_path: Path) -> None:
     assert values, page
     if values.keys() == {"routes"}:  # what an adapter that asks outside is given
         TypeAdapter(list[Route]).validate_python(values["routes"])
+    elif "editors" in values:
+        score_config(tmp_path, file=tmp_path / "config.yaml")
     else:
         load_config(None, tmp_path / "config.yaml")

@@ -7,6 +7,7 @@ lie in its wheel. Nothing but this file imports torch or lpips, and only when a 
 import importlib.util
 import io
 import pickle
+import warnings
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -100,7 +101,9 @@ def _build(torch: Any, net: str, path: Path) -> Any:
     import lpips
 
     # A backbone of random numbers, so that nothing is downloaded; they are all replaced below.
-    model = lpips.LPIPS(net=net, pretrained=True, pnet_rand=True, verbose=False).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the package calls torchvision by names of long ago
+        model = lpips.LPIPS(net=net, pretrained=True, pnet_rand=True, verbose=False).eval()
     convolutions = [part for part in model.net.modules() if isinstance(part, torch.nn.Conv2d)]
     with torch.no_grad():
         for part, (kernel, bias) in zip(convolutions, _kernels(torch, net, path), strict=True):
