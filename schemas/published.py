@@ -8,7 +8,7 @@ from schemas.records import KeyField, Motion, Record, Vote
 PICTURES: Final = ("source", "ground_truth", "image")
 
 # Rises with any change of the columns below or of their meaning.
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 
 class ImageCell(Record):
@@ -42,6 +42,7 @@ class TripletRow(Record):
         background_rmse, registered_rmse: 0-255, outside both faces' dilated masks; the latter with `motion` undone.
         motion, moved: Of the whole picture, and whether beyond the config's limits; null where it cannot be told.
         raw_width, raw_height: Pixels the editor gave; the picture here has the source's.
+        editor_model, watermark: Who made it, by its provider's word, and what marks it; empty where nobody says.
         score, rank: Fused fidelity 0..1 and its place among the source's verified candidates.
         label_source: Who said what the source shows: given (by the pool) or panel.
         traits: What the pool says of the person, for slices ("gender=female").
@@ -74,6 +75,8 @@ class TripletRow(Record):
     moved: bool | None
     raw_width: int
     raw_height: int
+    editor_model: str
+    watermark: str
     score: float
     rank: int
     review: ReviewCell
@@ -267,10 +270,8 @@ class Manifest(Record):
         fedbench, pyarrow: Versions that wrote it.
         back_checks: Outcome of the dense instruction's check → triplets.
         config: The build's config, without what changes no row and without paths.
-        stages: By stage: whose answers it took, oldest version first. More than one of a group
-            where stored answers were replayed.
-        prompts: Name → sha256.
-        files: Parquet file → rows.
+        stages: Whose answers each took, oldest version first; more than one of a group where they were replayed.
+        prompts, files: Name → sha256; Parquet file → rows.
         rows_sha256: Over the sorted `row_sha256` of all rows.
     """
 

@@ -186,12 +186,12 @@ class Candidate(Record):
 
     Attributes:
         source_image, image: Digests of the stored PNGs.
-        instruction: The simple instruction.
-        seed: What the editor was given.
+        instruction, seed: What the editor was given; the instruction is the simple one.
         raw_width, raw_height: The editor's own size in pixels; `image` always has the source's.
         changed_pixels: Share of pixels that differ from the source by more than 2 levels, 0..1.
         local_change: Largest blurred difference to the source, in levels 0-255 (`tasks.metrics.unchanged`).
         motion: Of the whole picture against the source; None where it cannot be told.
+        model, watermark: Who made it, by its provider's word, and what marks it; empty where nobody says.
     """
 
     key: KeyField
@@ -205,6 +205,8 @@ class Candidate(Record):
     changed_pixels: float
     local_change: float
     motion: Motion | None
+    model: str = ""
+    watermark: str = ""
 
 
 class Ballots(Record):

@@ -15,7 +15,7 @@ from schemas.outcomes import FailureKind, Reason
 from schemas.records import Candidate, Key, Motion, Photo
 from schemas.routes import deciding
 from schemas.sections import Adapter as Spec
-from tasks.editors import EDITORS, EditRequest
+from tasks.editors import EDITORS, Edit, EditRequest
 from tasks.engine.errors import ItemFailed
 from tasks.engine.fingerprint import canonical, fingerprint
 from tasks.engine.images import Picture
@@ -32,6 +32,7 @@ class Generate(Stage[Photo, Candidate]):
     """Owes a candidate per target and attempt. Every edit is stored under its request key at once."""
 
     name = "generate"
+    version = 2
     measurement = Candidate
     output = Candidate
     ignores = frozenset({"subject", "label_source"})
@@ -92,6 +93,7 @@ class Generate(Stage[Photo, Candidate]):
         """What one editor, by the name that rows call it, makes of a source."""
         source = ctx.images.get(row.image)
         spec, identity = self.measure_params.editors[editor], self._editors[editor]
+        watermark = EDITORS.watermark(spec.name, spec.params)
         pending: dict[Key, tuple[str, EditRequest]] = {}
         for key in keys:
             target = Expression(key.target)
@@ -102,7 +104,7 @@ class Generate(Stage[Photo, Candidate]):
             if known is None:
                 pending[key] = (request_key, request)
             else:
-                yield key, _candidate(key, request, source, *known)
+                yield key, _candidate(key, request, source, *known, watermark)
         if not pending:
             return
         maker = EDITORS.get(spec.name, spec.params)
@@ -115,14 +117,15 @@ class Generate(Stage[Photo, Candidate]):
             if isinstance(result, ItemFailed):
                 yield key, Failed(result.kind, str(result), result.retryable)
                 continue
-            problem = problem_of(result)
+            made = Edit.of(result)
+            problem = problem_of(made.pixels)
             if problem:
                 yield key, Failed(FailureKind.BAD_OUTPUT, problem)
                 continue
-            picture = ctx.images.put(resized(result, source.pixels.shape))
-            raw_size = (result.shape[0], result.shape[1])
-            ctx.images.remember_edit(request_key, picture.digest, raw_size, source.digest)
-            yield key, _candidate(key, request, source, picture, raw_size)
+            picture = ctx.images.put(resized(made.pixels, source.pixels.shape))
+            raw_size = (made.pixels.shape[0], made.pixels.shape[1])
+            ctx.images.remember_edit(request_key, picture.digest, raw_size, source.digest, made.model)
+            yield key, _candidate(key, request, source, picture, raw_size, made.model, watermark)
 
     def cut(self, items: Sequence[Item[Photo, Candidate]]) -> Iterator[tuple[Key, Outcome]]:
         for item in items:
@@ -191,8 +194,14 @@ def _other_shape(made: Candidate, photo: Photo) -> str:
     return f"given as {made.raw_width} × {made.raw_height}, another shape than {photo.width} × {photo.height}"
 
 
-def _candidate(
-    key: Key, request: EditRequest, source: Picture, picture: Picture, raw_size: tuple[int, int]
+def _candidate(  # noqa: PLR0917 - each is a fact of another kind
+    key: Key,
+    request: EditRequest,
+    source: Picture,
+    picture: Picture,
+    raw_size: tuple[int, int],
+    model: str,
+    watermark: str,
 ) -> Candidate:
     return Candidate(
         key=key,
@@ -206,6 +215,8 @@ def _candidate(
         changed_pixels=changed_pixels(source.pixels, picture.pixels),
         local_change=local_change(source.pixels, picture.pixels),
         motion=register(source.pixels, picture.pixels),
+        model=model,
+        watermark=watermark,
     )
 
 

@@ -140,7 +140,7 @@ def test_each_of_two_editors_keeps_its_own_answers(tmp_path: Path, monkeypatch: 
         (one["uses"][0]["params"]["strength"], one["version"], one["uses"][0]["version"])
         for one in manifest(third)["stages"]["generate"]
     }
-    assert found == {(200, 1, 1), (160, 1, 2)}
+    assert found == {(200, 2, 1), (160, 2, 2)}
 
 
 def test_another_choice_of_the_user_always_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,8 @@ STAGE_OF: Final[dict[str, str]] = {
     "identity": "rank",
     "raw_width": "generate",
     "raw_height": "generate",
+    "editor_model": "generate",
+    "watermark": "generate",
     "motion": "generate",
     "moved": "generate",
     "background_rmse": "rank",

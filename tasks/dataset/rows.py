@@ -61,6 +61,8 @@ def triplet_row(source: SourceLife, life: Life, images: ImageStore, cut: Generat
         moved=_moved(candidate.motion, cut),
         raw_width=candidate.raw_width,
         raw_height=candidate.raw_height,
+        editor_model=candidate.model,
+        watermark=candidate.watermark,
         score=life.outputs["rank"].score,
         rank=triplet.rank,
         review=ReviewCell(mode=triplet.mode, note=triplet.note),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +38,28 @@ class EditRequest:
     key: Key = NO_KEY
 
 
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An edit with more than its picture.
+
+    Attributes:
+        pixels: RGB (H, W, 3) uint8.
+        model: Who made it, as its provider says: a dated name, where it has one.
+    """
+
+    pixels: NDArray[np.uint8]
+    model: str = ""
+
+    @classmethod
+    def of(cls, result: Any) -> "Edit":
+        """An editor's result that is no failure, bare or not."""
+        return result if isinstance(result, cls) else cls(result)
+
+
 class ImageEditor(Protocol):
     """Makes the candidates of one source."""
 
-    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[NDArray[np.uint8] | ItemFailed]:
+    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[NDArray[np.uint8] | Edit | ItemFailed]:
         """One result per request, in order; all requests share one source.
 
         Args:
@@ -49,7 +67,8 @@ class ImageEditor(Protocol):
             call: The door to models outside; local editors leave it shut.
 
         Returns:
-            RGB arrays (H, W, 3) uint8, or the `ItemFailed` of that request (returned, not raised).
+            RGB arrays (H, W, 3) uint8, bare or as an `Edit`, or the `ItemFailed` of that request (returned, not
+            raised).
         """
         ...
 

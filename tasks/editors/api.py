@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field, model_validator
 
 from schemas.hosted import spelled_out
 from schemas.outcomes import FailureKind
 from schemas.routes import Route
-from tasks.editors import EditRequest
+from tasks.editors import Edit, EditRequest
 from tasks.engine.blobs import Blobs
 from tasks.engine.calls import Calls
 from tasks.engine.decode import decode
@@ -37,7 +35,7 @@ class ApiEditor(Adapter):
         Attributes:
             name: What people call the model.
             routes: Ways to it, the preferred one first.
-            watermark: What its pictures are marked with; goes into every row.
+            watermark: What its pictures are marked with; goes into every triplet.
             seeded: Whether the providers take a seed.
             side: Pixels of the longer side of the photo that is sent.
         """
@@ -65,6 +63,10 @@ class ApiEditor(Adapter):
         return str(params.routes[0].family)
 
     @classmethod
+    def watermark_of(cls, params: Any) -> str:
+        return str(params.watermark)
+
+    @classmethod
     def model(cls, params: Any) -> str:
         return str(params.routes[0].model)
 
@@ -83,17 +85,19 @@ class ApiEditor(Adapter):
     def check(cls, params: Any) -> None:
         check_drawing(params.routes)
 
-    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[NDArray[np.uint8] | ItemFailed]:
-        """A picture at the model's own size, or why there is none: REFUSED, BAD_OUTPUT, PROVIDER (maybe retryable).
+    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[Edit | ItemFailed]:
+        """A picture at the model's own size with the model's dated name, or why there is none.
+
+        That is REFUSED, BAD_OUTPUT or PROVIDER, the last maybe retryable.
 
         Raises:
             StoppedError: A budget, a key, a quota or an unknown model.
         """
         return [self._edit(request, call) for request in requests]
 
-    def _edit(self, request: EditRequest, call: Calls) -> NDArray[np.uint8] | ItemFailed:
+    def _edit(self, request: EditRequest, call: Calls) -> Edit | ItemFailed:
         params = self.params
-        result: NDArray[np.uint8] | ItemFailed = ItemFailed(FailureKind.BAD_OUTPUT, "it was not asked")
+        result: Edit | ItemFailed = ItemFailed(FailureKind.BAD_OUTPUT, "it was not asked")
         for again in range(TRIES):
             sketch = Sketch(request.source, request.instruction, request.seed, params.side, params.seeded, again)
             try:
@@ -101,17 +105,17 @@ class ApiEditor(Adapter):
             except ItemFailed as error:
                 return error
             result = read(drawn, call.blobs)
-            if isinstance(result, np.ndarray) or drawn.refusal or (not drawn.picture and is_refusal(drawn.text)):
+            if isinstance(result, Edit) or drawn.refusal or (not drawn.picture and is_refusal(drawn.text)):
                 return result
         return result
 
 
-def read(drawn: Drawn, blobs: Blobs) -> NDArray[np.uint8] | ItemFailed:
-    """The picture of an answer as RGB (H, W, 3) uint8, or REFUSED or BAD_OUTPUT with the words that came instead."""
+def read(drawn: Drawn, blobs: Blobs) -> Edit | ItemFailed:
+    """The picture of an answer, or REFUSED or BAD_OUTPUT with the words that came instead."""
     if drawn.refusal or not drawn.picture:
         words = " ".join((drawn.refusal or drawn.text).split())[:200]
         return ItemFailed(FailureKind.REFUSED, f"{drawn.model}: {words or 'no picture, and no word why'}")
     try:
-        return decode(blobs.get(drawn.picture))
+        return Edit(decode(blobs.get(drawn.picture)), drawn.model)
     except UnreadableImage as error:
         return ItemFailed(FailureKind.BAD_OUTPUT, f"{drawn.model}: its picture is {error.reason}: {error}"[:300])

@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +80,7 @@ class ImageStore:
         pixels.setflags(write=False)
         return self._keep(Picture(digest, pixels))
 
-    def remember_edit(self, request: str, digest: str, raw_size: tuple[int, int], source: str) -> None:
+    def remember_edit(self, request: str, digest: str, raw_size: tuple[int, int], source: str, model: str = "") -> None:
         """Note that the edit with this request key came out as this picture, the moment it exists.
 
         Args:
@@ -87,16 +88,17 @@ class ImageStore:
             digest: The stored picture.
             raw_size: (height, width) the editor gave, before it was brought to the source's.
             source: Digest of what was edited, by which the edits of a withdrawn source are found.
+            model: Who made it, as its provider says; empty where nobody does.
         """
-        note = f"{digest} {raw_size[0]} {raw_size[1]} {source}"
+        note = f"{digest} {raw_size[0]} {raw_size[1]} {source} {quote(model)}".rstrip()
         self._store.write(f"edits/{request[:2]}/{request}", note.encode(), durable=False)
 
-    def recall_edit(self, request: str) -> tuple[Picture, tuple[int, int]] | None:
-        """The picture an edit came out as, and its raw size, or None if it must be made (again)."""
+    def recall_edit(self, request: str) -> tuple[Picture, tuple[int, int], str] | None:
+        """The picture an edit came out as, its raw size and its model, or None if it must be made (again)."""
         note = (self._store.read(f"edits/{request[:2]}/{request}") or b"").decode().split()
         try:
-            digest, height, width, *_ = note
-            return self.get(digest), (int(height), int(width))
+            digest, height, width, *rest = note
+            return self.get(digest), (int(height), int(width)), unquote(rest[1]) if len(rest) > 1 else ""
         except (ValueError, WorkspaceError):
             # No note or no whole picture: a kill or a power cut came between. The edit is made again.
             return None

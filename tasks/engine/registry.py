@@ -86,6 +86,11 @@ class Adapter:
         return cls.family
 
     @classmethod
+    def watermark_of(cls, params: Any) -> str:  # noqa: ARG003 - for subclasses
+        """What the pictures it makes are marked with; empty where nothing is known. Asked of editors alone."""
+        return ""
+
+    @classmethod
     def sends_outside(cls, params: Any) -> bool:  # noqa: ARG003 - for subclasses
         """Whether pictures leave the machine under these parameters."""
         return cls.sends_pictures_outside
@@ -158,6 +163,10 @@ class Registry(Generic[T]):
     def family(self, name: str, params: Mapping[str, Any]) -> str:
         """The family of its models; empty if none is named."""
         return self.adapter_class(name).family_of(self.parse(name, params))
+
+    def watermark(self, name: str, params: Mapping[str, Any]) -> str:
+        """What the pictures it makes are marked with; empty where nothing is known."""
+        return self.adapter_class(name).watermark_of(self.parse(name, params))
 
     def sends_outside(self, name: str, params: Mapping[str, Any]) -> bool:
         """Whether pictures leave the machine with its calls."""

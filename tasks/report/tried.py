@@ -16,7 +16,7 @@ from schemas.config import GenerateCut, RankMeasure
 from schemas.expressions import Expression
 from schemas.records import Motion
 from schemas.sections import Adapter as Spec
-from tasks.editors import EDITORS, EditRequest
+from tasks.editors import EDITORS, Edit, EditRequest
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ItemFailed
 from tasks.engine.fingerprint import seed_of, sha256
@@ -113,6 +113,8 @@ def tried(source: Picture, shows: Expression, targets: Sequence[Expression], how
 
 
 def _measured(source: Picture, request: EditRequest, result: Any) -> Tried:
+    if not isinstance(result, ItemFailed):
+        result = Edit.of(result).pixels
     failed = str(result) if isinstance(result, ItemFailed) else problem_of(result)
     if failed:
         return Tried(request.target, request.instruction, None, failed)

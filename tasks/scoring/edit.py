@@ -8,7 +8,7 @@ from schemas.outcomes import FailureKind
 from schemas.records import Key
 from schemas.score_steps import Made, ScoredSource, TripletFacts
 from schemas.scoring import Granularity
-from tasks.editors import EDITORS, EditRequest
+from tasks.editors import EDITORS, Edit, EditRequest
 from tasks.engine.errors import ItemFailed
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.images import Picture
@@ -63,7 +63,7 @@ class ScoreEdit(Step[ScoredSource, Made]):
             if known is None:
                 pending.append((triplet, request_key, request))
             else:
-                answers.append((triplet.key, _row(triplet, request, *known)))
+                answers.append((triplet.key, _row(triplet, request, *known[:2])))
         return answers + (self._edited(source, pending, ctx) if pending else [])
 
     def _edited(
@@ -80,13 +80,14 @@ class ScoreEdit(Step[ScoredSource, Made]):
             if isinstance(result, ItemFailed):
                 answers.append((triplet.key, Failed(result.kind, str(result), result.retryable)))
                 continue
-            problem = problem_of(result)
+            made = Edit.of(result)
+            problem = problem_of(made.pixels)
             if problem:
                 answers.append((triplet.key, Failed(FailureKind.BAD_OUTPUT, problem)))
                 continue
-            picture = ctx.images.put(resized(result, source.pixels.shape))
-            raw_size = (result.shape[0], result.shape[1])
-            ctx.images.remember_edit(request_key, picture.digest, raw_size, source.digest)
+            picture = ctx.images.put(resized(made.pixels, source.pixels.shape))
+            raw_size = (made.pixels.shape[0], made.pixels.shape[1])
+            ctx.images.remember_edit(request_key, picture.digest, raw_size, source.digest, made.model)
             answers.append((triplet.key, _row(triplet, request, picture, raw_size)))
         return answers
 

@@ -16,7 +16,7 @@ def edit_notes(store: Store) -> Iterator[tuple[Path, str, str]]:
     """(file, digest of the edit, digest of what was edited) of every remembered edit; a torn one has empty digests."""
     for path in sorted(store.root.glob("edits/*/*")):
         words = (store.read(str(path.relative_to(store.root))) or b"").decode(errors="replace").split()
-        yield path, *((words[0], words[3]) if len(words) == 4 else (words[0] if words else "", ""))
+        yield path, *((words[0], words[3]) if len(words) >= 4 else (words[0] if words else "", ""))
 
 
 def remove_pictures(store: Store, gone: Collection[str], used: Collection[str]) -> None:

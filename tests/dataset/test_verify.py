@@ -200,6 +200,7 @@ UNGUARDED = {
     "motion within its limits": Alteration("", lambda row: row["motion"].update(dx=1.0)),
     "registered background": Alteration("", add("registered_rmse", 0.5)),
     "the editor's own size": Alteration("", put(raw_width=7)),
+    "the editor's mark": Alteration("", put(watermark="none")),
     "reason of a screening": Alteration("", put(reason="pose"), NO_FACE),
     "evidence of a screening": Alteration("", put(evidence="nobody is there"), NO_FACE),
 }

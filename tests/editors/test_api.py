@@ -10,6 +10,7 @@ from schemas.config import BuildConfig
 from schemas.hosted import shipped_editors
 from schemas.routes import routes_in
 from tasks import pipeline
+from tasks.dataset.verify import verify
 from tasks.editors import EDITORS
 from tasks.engine.errors import ConfigError
 from tasks.engine.store import Store
@@ -148,8 +149,9 @@ def build(folder: Path, editor: Any, **calls: Any) -> tuple[Run, Result]:
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Any, ImageLoopback, Run, Result]]:
     folder = tmp_path_factory.mktemp("hosted") / "workspace"
     with ImageLoopback(drawn=warped, share=0.2, faults=FAULTS) as provider:
+        provider.dated = "warp-2026-11-01"
         way = routes(provider, "warp", price=PRICE)[0] | {"model": "hosted_vllm/warp"}
-        editor = {"name": "api", "params": {"name": "Warp", "routes": [way], "watermark": "none", "side": 4096}}
+        editor = {"name": "api", "params": {"name": "Warp", "routes": [way], "watermark": "a corner", "side": 4096}}
         run, result = build(folder, editor)
     yield folder, editor, provider, run, result
     run.executor.context.call.close()
@@ -171,6 +173,16 @@ def test_it_makes_what_the_local_editor_makes(
     (total,) = [total for total in run.executor.context.call.totals() if total.role == "editor"]
     assert (total.calls, total.calls - total.failed, total.images) == (len(provider.met), edits, edits)
     assert total.cost == pytest.approx(0.04 * edits)
+
+
+def test_rows_and_card_say_who_made_it_and_how_it_is_marked(
+    outside: tuple[Path, Any, ImageLoopback, Run, Result],
+) -> None:
+    result = outside[4]
+    rows = rows_of(result.dataset, "data")
+    assert {(row["editor_model"], row["watermark"]) for row in rows} == {("warp-2026-11-01", "a corner")}
+    assert "Pictures are marked: a corner." in (result.dataset / "README.md").read_text()
+    assert verify(result.dataset) == []
 
 
 def test_it_replays_without_a_network_to_the_same_bytes(

@@ -10,11 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from schemas.expressions import Expression
 from schemas.routes import CallSettings
-from tasks.editors import EditRequest
+from tasks.editors import Edit, EditRequest
 from tasks.editors.api import ApiEditor
 from tasks.engine.calls import Calls
 from tasks.engine.errors import FedbenchError
@@ -46,8 +44,8 @@ def request(number: int = 0, seed: int | None = None, side: int = SIDE) -> EditR
 def edited(calls: Calls, by: ApiEditor, number: int) -> str:
     """How an edit ended: digest of its pixels, or the kind of failure; a stop passes through."""
     (result,) = by.edit([request(number)], calls)
-    if isinstance(result, np.ndarray):
-        return sha256(result.tobytes())
+    if isinstance(result, Edit):
+        return sha256(result.pixels.tobytes())
     return f"{result.kind}{' for now' if result.retryable else ''}: {result}"
 
 

@@ -83,6 +83,8 @@ class ImageLoopback(Loopback):
         # What the next fetches or polls meet.
         self.on_the_way: list[str] = []
         self.keys: set[str] = set()
+        # What it calls its model; "" says nothing.
+        self.dated = ""
         # Of OpenAI's list. Own servers leave its details out, which litellm does not bear.
         self.usage: dict[str, Any] = {"input_tokens": 300, "output_tokens": 1000, "total_tokens": 1300}
 
@@ -165,7 +167,8 @@ class ImageLoopback(Loopback):
         if met in ("null", "no data"):
             return {"created": 0, "data": [] if met == "no data" else [{"b64_json": None}], "usage": self.usage}
         found = {"url": self._laid(data)} if met == "url" else {"b64_json": base64.b64encode(data).decode()}
-        return {"created": 0, "data": [found], "usage": self.usage}
+        named = {"model": self.dated} if self.dated else {}
+        return {"created": 0, "data": [found], "usage": self.usage, **named}
 
     def _candidates(self, wanted: Wanted, met: str) -> Any:
         usage = {"promptTokenCount": 300, "candidatesTokenCount": 1290, "totalTokenCount": 1590}
