@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from schemas.records import (
     Finalist,
     GroundTruth,
     Key,
+    Motion,
     Opinion,
     Photo,
     Source,
@@ -77,8 +78,11 @@ class FakeScreen(_Named, Screen):
             yield row.key, facts
 
 
+MOVED: Final = Motion(dx=0, dy=-9, zoom=1, stretch=1, turn=0, confidence=1)
+
+
 class FakeGenerate(_Named, Generate):
-    """Refuses fear."""
+    """Refuses fear, and moves the picture where it makes it sad."""
 
     def measure(self, rows: Sequence[Photo], ctx: Context) -> Iterator[tuple[Key, Candidate | Failed]]:
         for row in rows:
@@ -99,7 +103,7 @@ class FakeGenerate(_Named, Generate):
                         raw_height=40,
                         changed_pixels=0.5,
                         local_change=50.0,
-                        motion=None,
+                        motion=MOVED if key.target == Expression.SAD else None,
                     ),
                 )
 

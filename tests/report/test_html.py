@@ -98,6 +98,7 @@ def test_it_says_what_became_of_every_candidate(tmp_path: Path) -> None:
         "For trying out, not for judging",
         "Nobody reviewed 1 of 1 ground truths",
         "generate: failed, refused",
+        "⚠ the whole picture is shifted by 9.0 px",
         "verify: no majority",
         "abstains: refused",
         "review: waiting for people",
