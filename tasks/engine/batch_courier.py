@@ -1,6 +1,7 @@
 """Sends batches, looks how they are, and settles what comes back."""
 
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +44,8 @@ class Courier:
         sleep: Callable[[float], object],
         stop: Callable[[str, FatalError], StoppedError],
     ) -> None:
-        self.tell: Callable[[str], None] = lambda _: None
+        # Who sets nothing still learns on stderr what a process waits for.
+        self.tell: Callable[[str], None] = logging.getLogger("fedbench.batches").warning
         self.book, self._settings, self._sleep, self._stop = book, settings, sleep, stop
 
     # -- sending ------------------------------------------------------------------------------------------------
