@@ -1,6 +1,6 @@
 """The flow that scores editors on a published data set: edit → measure → judge, then the table of scores."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ from prefect.futures import as_completed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
-from flows.runner import infrastructure_only, on_progress
+from flows.runner import infrastructure_only, on_batches, on_progress
 from schemas.score_config import ScoreConfig
 from tasks.engine.store import Store
 from tasks.scoring.results import Results, finish
@@ -37,6 +37,7 @@ def score_editors(config: ScoreConfig, workspace: str = "workspace") -> Results:
         run = open_scoring(root, config)
         try:
             tell = on_progress.get()
+            run.call.tell_of_batches(on_batches.get())
             measure(run, prefect_mapper(config.workers), lambda done, total: tell("score", done, total))
             results = finish(run)
         finally:
@@ -61,19 +62,19 @@ def score_shard(shard: int, work: Work, place: Place) -> None:  # noqa: ARG001 -
 def prefect_mapper(workers: int) -> Mapper:
     """A mapper for `tasks.scoring.run.measure`: one sub-flow, one task per shard that is not done."""
 
-    def mapper(work: Work, places: Sequence[Place]) -> Iterator[int]:
+    def mapper(work: Work, places: Sequence[Place], tick: Callable[[], None]) -> None:
         threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)
 
         @flow(name="score-shards", flow_run_name="score-shards", task_runner=threads, persist_result=False)
-        def shards() -> int:
+        def shards() -> None:
             futures = [
                 score_shard.submit(place[0].index, cast(Work, quote(work)), cast(Place, quote(place)))
                 for place in places
             ]
             for future in as_completed(futures):
                 future.result()
-            return len(futures)
+                tick()
 
-        yield from range(shards())
+        shards()
 
     return mapper

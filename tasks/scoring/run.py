@@ -1,9 +1,11 @@
 """A scoring run: what it owes, doing it shard by shard, and its rows. What is done already is not done again."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from schemas.score_steps import JudgedParts, Made, ScoredSource, TripletFacts
 from schemas.scoring import ROW_ORDER, RuleParts, Scored, ScoreRow, State
 from schemas.sections import Section
 from tasks.engine.calls import Calls
+from tasks.engine.errors import Postponed
 from tasks.engine.fingerprint import seed_of
 from tasks.engine.images import ImageStore
 from tasks.engine.measure import Measurer
@@ -31,7 +34,7 @@ from tasks.scoring.triplets import Benchmark, open_benchmark
 
 Place = tuple[Shard, tuple[ScoredSource, ...]]
 Work = Callable[[Place], None]
-Mapper = Callable[[Work, Sequence[Place]], Iterable[int]]
+Mapper = Callable[[Work, Sequence[Place], Callable[[], None]], None]
 
 
 @dataclass(frozen=True)
@@ -122,30 +125,41 @@ def _settled(measurer: Measurer, step: str, shard: Shard, rows: Sequence[Any]) -
 def measure(run: Scoring, mapper: Mapper, tell: Callable[[int, int], None]) -> None:
     """Bring every output up to date: edit, measure, judge; what is stored costs a look.
 
+    Where some ask in batches, those of all shards are sent together, and what waited for them is done again.
+
     Args:
         run: The opened run.
-        mapper: Applies a function to places, in any order and at once, and yields after each.
+        mapper: Applies a function to places, in any order and at once, and says so after each.
         tell: Is told how many shards are done, of how many.
 
     Raises:
         StoppedError: A budget, a key or a quota; run it again when that is mended.
+        BatchesWaiting: Batches are in flight, and the config says that nobody waits for them.
     """
-    places = [
-        place for place in run.benchmark.shards if any(any(_left(each, place).values()) for each in run.measurers)
-    ]
-    for done, _ in enumerate(mapper(lambda place: work(run, place), places) if places else (), 1):
-        tell(done, len(places))
+    run.call.postpones = True
+    try:
+        while places := [place for place in run.benchmark.shards if _is_due(run, place)]:
+            done = count(1)
+            mapper(lambda place: work(run, place), places, lambda: tell(next(done), len(places)))  # noqa: B023
+            if not run.call.finish_batches():
+                return
+    finally:
+        run.call.postpones = False
+
+
+def _is_due(run: Scoring, place: Place) -> bool:
+    return any(any(_left(measurer, place).values()) for measurer in run.measurers)
 
 
 def work(run: Scoring, place: Place) -> None:
-    """One shard's share of all entries."""
+    """One shard's share of all entries; what waits for a batch is left for the next round."""
     shard, sources = place
     for measurer in run.measurers:
-        rows: Sequence[Any] = sources
-        made = measurer.measure("score_edit", shard, rows)
-        outputs = [one for one in made.values() if isinstance(one, Made)]
-        for step in list(measurer.stages)[1:]:
-            measurer.measure(step, shard, outputs)
+        with suppress(Postponed):
+            made = measurer.measure("score_edit", shard, sources)
+            outputs = [one for one in made.values() if isinstance(one, Made)]
+            for step in list(measurer.stages)[1:]:
+                measurer.measure(step, shard, outputs)
 
 
 def rows(run: Scoring, entry: int) -> list[ScoreRow]:

@@ -24,11 +24,12 @@ from tasks.engine.registry import Adapter
 from tasks.engine.store import Store
 from tasks.scoring.checks import check
 from tasks.scoring.results import Results, finish
-from tasks.scoring.run import Place, Work, due, measure, open_scoring
+from tasks.scoring.run import Mapper, Place, Work, due, measure, open_scoring
 from tasks.scoring.table import read_scores
 from tests import fakes
 from tests.doors import routes
 from tests.providers.loopback import Asked, Loopback
+from tests.providers.loopback_batches import Batching
 
 Pixels = NDArray[np.uint8]
 
@@ -107,10 +108,11 @@ def config(dataset: Path, provider: Loopback | None, **changes: Any) -> ScoreCon
     return ScoreConfig.model_validate(values | changes)
 
 
-def in_threads(count: int) -> Callable[[Work, Sequence[Place]], Iterator[int]]:
-    def mapper(work: Work, places: Sequence[Place]) -> Iterator[int]:
+def in_threads(count: int) -> Mapper:
+    def mapper(work: Work, places: Sequence[Place], tick: Callable[[], None]) -> None:
         with ThreadPoolExecutor(count) as pool:
-            yield from (0 for _ in pool.map(work, places))
+            for _ in pool.map(work, places):
+                tick()
 
     return mapper
 
@@ -238,6 +240,19 @@ def test_without_a_judge_it_is_a_partial_score(dataset: Path, tmp_path: Path) ->
     assert all(one.id is not None and one.bg is not None and one.reg is not None for one in good)
     assert [one.score for one in good] == pytest.approx([(one.id + one.bg) / 2 * one.reg for one in good])  # type: ignore[operator]
     assert all(f"pq {PartStatus.NOT_MEASURED}" in one.statuses for one in good)
+
+
+def test_by_batch_every_judge_is_asked_once_for_all_and_the_scores_are_the_same(dataset: Path, tmp_path: Path) -> None:
+    with Batching(answer=score_of) as provider:
+        single = score(tmp_path / "single", config(dataset, provider))
+        judges = [
+            {"name": "mllm", "params": {"name": name, "routes": routes(provider, name, batch=True)}}
+            for name in ("Ada", "Bo")
+        ]
+        calls = {"backoff_s": 0.01, "batches": {"poll_s": 0.01}}
+        together = score(tmp_path / "together", config(dataset, provider, judges=judges, calls=calls), threads=2)
+        assert len(provider.batches) == 2
+    assert files(together)["scores.parquet"] == files(single)["scores.parquet"]
 
 
 def test_what_it_would_ask_is_known_before(dataset: Path, provider: Loopback, tmp_path: Path) -> None:
