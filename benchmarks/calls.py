@@ -117,7 +117,7 @@ def through(send: Send, ready: list[dict[str, Any]], in_flight: int) -> list[str
 
 
 def through_litellm(url: str) -> Send:
-    client = ours._litellm()
+    client = ours.litellm_module()
 
     async def send(body: dict[str, Any]) -> str:
         answer = await client.acompletion(

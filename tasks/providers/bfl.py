@@ -51,7 +51,7 @@ async def job(line: Line, sketch: Sketch) -> Arrived:
 
 
 async def _asked(line: Line, method: str, url: str, body: Any = None) -> dict[str, Any]:
-    told, _ = await ask_json(line.route, method, url, json=body, headers={"x-key": line.key or ""})
+    told, _ = await ask_json(line.route, method, url, json=body, headers={"x-key": line.way.key or ""})
     return told
 
 

@@ -8,13 +8,13 @@ from typing import Any, Final
 from schemas.routes import Route
 from tasks.engine.blobs import Blobs
 from tasks.engine.calls import Calls
-from tasks.engine.errors import ConfigError, FatalError, ItemFailed, PermanentError, ProviderError, TransientError
+from tasks.engine.errors import ConfigError, FatalError, ItemFailed, PermanentError, TransientError
 from tasks.engine.ledger import Reply
 from tasks.providers import loop
+from tasks.providers.completion import Way
 from tasks.providers.drawing import Arrived, Drawn, Sketch, drawing_request, drawn_in, stored
-from tasks.providers.errors import classed
 from tasks.providers.line import Line
-from tasks.providers.litellm import _litellm
+from tasks.providers.litellm import litellm_module
 from tasks.providers.routes import key_of
 from tasks.providers.web import Gone, fetch
 from tasks.providers.wires import RESERVED, WIRES, through_litellm, wire_of
@@ -22,7 +22,6 @@ from tasks.providers.wires import RESERVED, WIRES, through_litellm, wire_of
 # Forecasts: tokens of a question with its picture, and of a picture that is drawn (1024 pixels a side). Ours.
 TOKENS_IN: Final = 2000
 TOKENS_OUT: Final = 1600
-_SHORTEST_KEY: Final = 8
 
 
 def draw(call: Calls, routes: Sequence[Route], sketch: Sketch) -> Drawn:
@@ -83,7 +82,7 @@ class _Sender:
 
     def __init__(self, route: Route, sketch: Sketch, blobs: Blobs) -> None:
         self._route, self._sketch, self._blobs = route, sketch, blobs
-        self._line = Line(None, route, None)
+        self._line = Line(Way(None, route, None))
         self._arrived: Arrived | None = None
 
     def prepare(self) -> None:
@@ -92,8 +91,8 @@ class _Sender:
         Raises:
             ConfigError: There is no key, or no litellm where its wire needs it.
         """
-        client = _litellm() if through_litellm(self._route.model) else None
-        self._line = Line(client, self._route, key_of(self._route))
+        client = litellm_module() if through_litellm(self._route.model) else None
+        self._line = Line(Way(client, self._route, key_of(self._route)))
 
     def __call__(self) -> Reply:
         try:
@@ -107,13 +106,13 @@ class _Sender:
         except TimeoutError:
             raise TransientError(f"no whole answer in {self._route.timeout_s:g} s") from None
         except (TransientError, PermanentError, FatalError) as error:
-            error.args = (self._without_key(str(error)),)
+            error.args = (self._line.way.without_key(str(error)),)
             raise
         except Exception as error:
-            client = self._line.client
+            client = self._line.way.client
             if client is None or not isinstance(error, client.openai.OpenAIError):  # the base of litellm's own
                 raise
-            raise self._classed(error) from None
+            raise self._line.way.classed(error) from None
         arrived, self._arrived = self._arrived, None
         return self._reply(arrived)
 
@@ -126,11 +125,6 @@ class _Sender:
     async def _fetched(self, url: str) -> bytes:
         async with asyncio.timeout(self._route.timeout_s):
             return await fetch(url)
-
-    def _classed(self, error: Any) -> ProviderError:
-        response = getattr(error, "response", None)
-        headers = getattr(response, "headers", None) or {}
-        return classed(self._route, getattr(error, "status_code", None), self._without_key(str(error)), headers)
 
     def _reply(self, arrived: Arrived) -> Reply:
         usage, price = arrived.usage or {}, self._route.price
@@ -154,9 +148,5 @@ class _Sender:
         )
 
     def _clean(self, arrived: Arrived) -> Arrived:
-        return replace(arrived, text=self._without_key(arrived.text), refusal=self._without_key(arrived.refusal))
-
-    def _without_key(self, text: str) -> str:
-        # Local servers are given "none" or "EMPTY", which are words, and no secrets.
-        key = self._line.key
-        return text.replace(key, "***") if key and len(key) >= _SHORTEST_KEY else text
+        way = self._line.way
+        return replace(arrived, text=way.without_key(arrived.text), refusal=way.without_key(arrived.refusal))

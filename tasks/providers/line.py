@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.routes import Route
+from tasks.providers.completion import Way
 from tasks.providers.drawing import Arrived, Sketch
 from tasks.providers.pictures import data_url
 
 
 @dataclass(slots=True)
 class Line:
-    """A route with what sending by it needs.
+    """A way to a model that draws.
 
     Attributes:
-        client: The litellm module.
-        route: Which way.
-        key: The route's key, never written down.
+        way: The route with what asking by it needs; without litellm where its wire does.
         job: Address of a job that is under way, and was paid for: a further try goes on with it.
     """
 
-    client: Any
-    route: Route
-    key: str | None
+    way: Way
     job: str = ""
+
+    @property
+    def route(self) -> Route:
+        return self.way.route
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -33,8 +34,7 @@ class Line:
         route = self.route
         return {
             "api_base": route.api_base,
-            # With an address of your own and no key, litellm would send it another provider's from the environment.
-            "api_key": self.key or ("none" if route.api_base else None),
+            "api_key": self.way.api_key,
             "timeout": route.timeout_s,
             "max_retries": 0,
         }

@@ -70,7 +70,7 @@ def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
 
 
 @cache
-def _litellm() -> Any:
+def litellm_module() -> Any:
     """litellm, set up to do nothing of its own: no look-ups, no `.env`, no retries, no dropped parameters, no words.
 
     Raises:
@@ -104,7 +104,7 @@ class _Sender:
         Raises:
             ConfigError: There is no key, or no litellm.
         """
-        self._key, self._client = key_of(self._route), _litellm()
+        self._key, self._client = key_of(self._route), litellm_module()
 
     def tokens_in(self) -> int:
         """A forecast that is rather too high."""

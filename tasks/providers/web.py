@@ -126,5 +126,5 @@ def _words(data: bytes) -> str:
     told = _object(data) or {}
     error = told.get("error") or told.get("detail") or told.get("message")
     if isinstance(error, dict):
-        error = " ".join(str(error[name]) for name in ("code", "type", "message") if error.get(name))
+        error = " ".join(dict.fromkeys(str(error[name]) for name in ("code", "type", "message") if error.get(name)))
     return str(error or data[:500].decode(errors="replace"))

@@ -40,7 +40,7 @@ async def chat(line: Line, sketch: Sketch) -> Arrived:
         settings["temperature"] = route.temperature
     if route.extra_body:
         settings["extra_body"] = route.extra_body
-    answer = await line.client.acompletion(
+    answer = await line.way.client.acompletion(
         model=route.model, messages=[{"role": "user", "content": content}], **settings
     )
     if not answer.choices:
@@ -69,7 +69,7 @@ async def chat(line: Line, sketch: Sketch) -> Arrived:
 
 async def edit(line: Line, sketch: Sketch) -> Arrived:
     """What litellm makes of OpenAI's image edit for other providers."""
-    answer = await line.client.aimage_edit(
+    answer = await line.way.client.aimage_edit(
         model=line.route.model,
         image=line.bytes_of(sketch),
         prompt=sketch.text,
@@ -117,7 +117,7 @@ def wire_of(model: str) -> Wire | None:
 
 
 def _bearer(line: Line) -> dict[str, str]:
-    return {"authorization": f"Bearer {line.key}"} if line.key else {}
+    return {"authorization": f"Bearer {line.way.key}"} if line.way.key else {}
 
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
