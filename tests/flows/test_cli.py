@@ -4,11 +4,11 @@ import fcntl
 import importlib.util
 import json
 import os
+import resource
 import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -88,11 +88,12 @@ def untouched(finished: Finished) -> Iterator[Path]:
 def test_help_is_there_at_once(clean: dict[str, str], tmp_path: Path) -> None:
     took = []
     for _ in range(3):
-        began = time.monotonic()
+        began = resource.getrusage(resource.RUSAGE_CHILDREN)
         result = run(fedbench("--help"), clean, tmp_path)
-        took.append(time.monotonic() - began)
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime)
     assert result.returncode == 0
-    assert min(took) < 1.5
+    assert min(took) < 1, "CPU seconds: on a busy machine the clock says nothing"
     for verb in verbs():
         assert verb.split()[0] in result.stdout
     assert "Exit codes" in result.stdout
