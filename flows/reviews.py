@@ -119,6 +119,8 @@ def lines_of(numbers: dict[str, Any]) -> list[str]:
         f"captions   something was usable in {percent(numbers['captions']['with'])} with, "
         f"{percent(numbers['captions']['without'])} without",
     ]
+    if numbers["simulated"]:
+        lines.insert(0, f"simulated  {numbers['simulated']} answers are played: nothing here says anything of people")
     for voter, one in numbers["voters"].items():
         lines.append(
             f"voter      {voter}: usable {percent(one['approved_usable'])} of what it approved, "

@@ -68,6 +68,7 @@ class Answer(Record):
         ratings, flags, comment: What else they said.
         given: When, as Label Studio says (UTC).
         edited_by: Account number of somebody else who changed it last; None if nobody did.
+        played: Whether `fedbench review simulate` gave it, and no person.
         gone: Whether it was taken back (deleted, or made a skip) since an earlier collection.
     """
 
@@ -84,4 +85,5 @@ class Answer(Record):
     comment: str = ""
     given: str = ""
     edited_by: int | None = None
+    played: bool = False
     gone: bool = False

@@ -13,6 +13,8 @@ from schemas.reviews import Question
 
 # Share of tasks without captions, so that their influence shows (ours).
 WITHOUT_CAPTIONS: Final = 0.2
+# The comment of every answer that no person gave, so that it is never taken for one.
+PLAYED: Final = "simulated by fedbench"
 
 
 def keyed(key: bytes, *words: str) -> str:

@@ -9,8 +9,8 @@ from schemas.reviewing import ReviewCut
 from schemas.reviews import Answer, Flag, Flagged, Quality, Question, Rating
 from tasks.boards.access import ADMIN, Access
 from tasks.boards.answers import add, heard
-from tasks.boards.blind import captioned, in_order, item_of
-from tasks.boards.projects import accounts, find_projects, fingerprint_of, one_at_a_time
+from tasks.boards.blind import PLAYED, captioned, in_order, item_of
+from tasks.boards.projects import accounts, find_projects, mark_of, one_at_a_time
 from tasks.boards.questions import asked
 from tasks.boards.studio import Studio
 from tasks.engine.store import Store
@@ -46,8 +46,8 @@ def collect(store: Store, access: Access, run: str, cut: ReviewCut) -> Collected
         for name in names:
             items = {item_of(access.key, question, name): question for question in questions.values()}
             for single in (False, True):
-                fingerprint = fingerprint_of(access.key, run, name, single=single)
-                number = find_projects(studio, store, [fingerprint]).get(fingerprint)
+                mark = mark_of(access.key, run, name, single=single)
+                number = find_projects(studio, store, [mark]).get(mark)
                 if number is not None:
                     found.projects += 1
                     tasks = list(studio.tasks(number, annotations=True))
@@ -162,6 +162,7 @@ def parsed(question: Question, annotation: Mapping[str, Any], key: bytes, name: 
         ratings=tuple(ratings),
         flags=tuple(flags),
         comment=comment,
+        played=comment == PLAYED,
         given=str(annotation["updated_at"]),
     ), ""
 

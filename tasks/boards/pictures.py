@@ -30,17 +30,26 @@ def show(store: Store, key: bytes, questions: Iterable[Question]) -> None:
         WorkspaceError: A picture is gone, the disk failed, or somebody put a link into the folder.
     """
     folder = store.path(FOLDER)
-    with disk(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(path.is_symlink() for path in [folder, *folder.iterdir()]):
-            raise WorkspaceError(f"there is a link in {folder}", "delete it: it may lead out of the folder")
+    there = _there(folder)
     for question in questions:
         for image in shown_in(question):
-            path = folder / file_of(key, question, image)
-            if path.is_symlink():
-                raise WorkspaceError(f"{path} is a link", "delete it: it may lead out of the folder")
-            if not path.exists():
-                _place(store.path(ImageStore.path(image)), path)
+            name = file_of(key, question, image)
+            if name not in there:
+                _place(store.path(ImageStore.path(image)), folder / name)
+
+
+def _there(folder: Path) -> set[str]:
+    """What lies in the folder, as paths below it: one look at each of its folders, not at each file."""
+    found = set()
+    with disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for inner in os.scandir(folder):
+            inside = [] if inner.is_symlink() else list(os.scandir(inner))
+            for entry in (inner, *inside):
+                if entry.is_symlink():
+                    raise WorkspaceError(f"{entry.path} is a link", "delete it: it may lead out of the folder")
+            found |= {f"{inner.name}/{entry.name}" for entry in inside}
+    return found
 
 
 def _place(stored: Path, path: Path) -> None:

@@ -4,10 +4,11 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import prompts
+from schemas.records import Record
 from schemas.reviewing import ReviewCut
 from schemas.reviews import Answer, Question
 from tasks.boards.access import ADMIN, Access
@@ -17,7 +18,7 @@ from tasks.boards.questions import GUIDE, remember
 from tasks.boards.studio import Studio
 from tasks.boards.votes import verdict
 from tasks.engine.errors import ConfigError, WorkspaceError
-from tasks.engine.fingerprint import sha256
+from tasks.engine.fingerprint import fingerprint, sha256
 from tasks.engine.images import ImageStore
 from tasks.engine.store import Store, disk
 
@@ -85,21 +86,46 @@ def wanted(name: str, answers: Sequence[Answer], cut: ReviewCut) -> bool:
     return decided.usable is None and (decided.split or name not in cut.adjudicators)
 
 
-def fingerprint_of(key: bytes, run: str, name: str, *, single: bool) -> str:
+class Known(Record):
+    """What a workspace remembers of a project, so that a full one is not read again.
+
+    Attributes:
+        id: Its number.
+        tasks: How many tasks it had when it was full.
+        filled: Digest of the tasks that were wanted then; empty while it is not full.
+    """
+
+    id: int
+    tasks: int = 0
+    filled: str = ""
+
+
+def remembered(store: Store, url: str) -> dict[str, Known]:
+    """The projects that were made at a server, by mark."""
+    return (store.read_as(KNOWN, dict[str, dict[str, Known]]) or {}).get(url, {})
+
+
+def remember_project(store: Store, url: str, mark: str, known: Known) -> None:
+    values = store.read_json(KNOWN) or {}
+    store.write_json(KNOWN, values | {url: values.get(url, {}) | {mark: known.model_dump(mode="json")}})
+
+
+def mark_of(key: bytes, run: str, name: str, *, single: bool) -> str:
+    """What a project is found by, in its description."""
     return keyed(key, "project", run, name, "single" if single else "pair")
 
 
-def find_projects(studio: Studio, store: Store, fingerprints: Sequence[str]) -> dict[str, int]:
-    """The projects that are there, by fingerprint: as this workspace remembers them, or by their description."""
+def find_projects(studio: Studio, store: Store, marks: Sequence[str]) -> dict[str, int]:
+    """The projects that are there, by mark: as this workspace remembers them, or by their description."""
     there = {project["id"]: project.get("description") or "" for project in studio.projects()}
-    known: dict[str, int] = (store.read_json(KNOWN) or {}).get(studio.url, {})
+    known = remembered(store, studio.url)
     found = {}
-    for fingerprint in fingerprints:
-        described = [number for number, text in there.items() if fingerprint in text]
-        if known.get(fingerprint) in there:
-            found[fingerprint] = known[fingerprint]
+    for mark in marks:
+        described = [number for number, text in there.items() if mark in text]
+        if mark in known and known[mark].id in there:
+            found[mark] = known[mark].id
         elif described:
-            found[fingerprint] = min(described)
+            found[mark] = min(described)
     return found
 
 
@@ -149,32 +175,43 @@ class Desk:
 
     def _fill(self, studio: Studio, name: str, single: bool, mine: Mapping[str, tuple[Question, bool]]) -> Opened:
         """Somebody's project, with a task for each of these questions (by item) that they have not answered yet."""
-        fingerprint = fingerprint_of(self.access.key, self.run, name, single=single)
-        number = find_projects(studio, self.store, [fingerprint]).get(fingerprint)
-        number = _kept(studio, number, _settings(self.run, name, fingerprint, single=single))
-        known = self.store.read_json(KNOWN) or {}
-        here = known.get(studio.url, {})
-        if here.get(fingerprint) != number:
-            self.store.write_json(KNOWN, known | {studio.url: here | {fingerprint: number}})
+        mark = mark_of(self.access.key, self.run, name, single=single)
+        number = find_projects(studio, self.store, [mark]).get(mark)
+        number = _kept(studio, number, _settings(self.run, name, mark, single=single))
+        known = remembered(self.store, studio.url).get(mark)
+        if known is None or known.id != number:
+            known = Known(id=number)
+            remember_project(self.store, studio.url, mark, known)
         _serve_pictures(self.store, studio, number)
         _probe(self.store, self.access, studio, next(iter(mine.values()))[0])
+        due = sorted(item for item, (_, answered) in mine.items() if not answered)
+        title = f"{name}{' (single)' if single else ''}"
+        if known.filled == fingerprint(due) and known.tasks == studio.count(number):
+            return self._told(studio, title, Opened(name, single, number, known.tasks, 0, ""))
         there = {each["data"].get("item") for each in studio.tasks(number)}
         # Keyed hashes: sorted by them, everybody has an order of their own.
-        missing = sorted(item for item, (_, answered) in mine.items() if not answered and item not in there)
-        title, total = f"{name}{' (single)' if single else ''}", len(there) + len(missing)
+        missing = [item for item in due if item not in there]
+        total = len(there) + len(missing)
         self.tell(title, len(there), total)
         for start in range(0, len(missing), BATCH):
             part = missing[start : start + BATCH]
             studio.add_tasks(number, [task(self.access.key, mine[item][0], name, ADDRESS) for item in part])
             self.tell(title, len(there) + start + len(part), total)
-        return Opened(name, single, number, total, len(missing), f"{studio.url}/projects/{number}/data")
+        full = Known(id=number, tasks=total, filled=fingerprint(due))
+        remember_project(self.store, studio.url, mark, full)
+        return self._told(studio, title, Opened(name, single, number, total, len(missing), ""))
+
+    def _told(self, studio: Studio, title: str, opened: Opened) -> Opened:
+        if not opened.added:
+            self.tell(title, opened.tasks, opened.tasks)
+        return replace(opened, url=f"{studio.url}/projects/{opened.id}/data")
 
 
-def _settings(run: str, name: str, fingerprint: str, *, single: bool) -> dict[str, Any]:
+def _settings(run: str, name: str, mark: str, *, single: bool) -> dict[str, Any]:
     """What a project of ours is like; the title is 3 to 50 characters long."""
     return {
         "title": f"{run[:24]} · {name[:12]}{' · single' if single else ''}",
-        "description": f"Review of run {run} by {name}. fedbench finds it by {fingerprint}; leave that here.",
+        "description": f"Review of run {run} by {name}. fedbench finds it by {mark}; leave that here.",
         "label_config": prompts.render("review_screen", single="yes" if single else ""),
         "expert_instruction": prompts.render(GUIDE),
         "show_instruction": True,

@@ -8,8 +8,8 @@ from typing import Any
 from schemas.reviewing import ReviewCut
 from schemas.reviews import Quality, Question
 from tasks.boards.access import Access
-from tasks.boards.blind import in_order, item_of, share
-from tasks.boards.projects import find_projects, fingerprint_of, people
+from tasks.boards.blind import PLAYED, in_order, item_of, share
+from tasks.boards.projects import find_projects, mark_of, people
 from tasks.boards.questions import asked
 from tasks.boards.studio import Studio
 from tasks.engine.store import Store
@@ -53,9 +53,9 @@ def play(
     for name in people(cut):
         items = {item_of(access.key, question, name): question for question in questions.values()}
         with Studio(access.url, access.token(name)) as studio:
-            fingerprints = [fingerprint_of(access.key, run, name, single=single) for single in (False, True)]
+            marks = [mark_of(access.key, run, name, single=single) for single in (False, True)]
             given = 0
-            for number in find_projects(studio, store, fingerprints).values():
+            for number in find_projects(studio, store, marks).values():
                 for task in list(studio.tasks(number, annotations=True)):
                     item = str(task["data"].get("item", ""))
                     if task["annotations"] or item not in items or given == how.limit:
@@ -78,7 +78,8 @@ def _annotation(question: Question, name: str, key: bytes, luck: random.Random, 
         decision = luck.choice([*sides, "neither", *(["both"] if len(sides) == 2 else [])])
     elif dice < how.noise + how.bias:
         decision = "left"
-    result = [_choice("decision", "src_image", [decision])]
+    said = {"from_name": "comment", "to_name": "src_image", "type": "textarea", "value": {"text": [PLAYED]}}
+    result: list[dict[str, Any]] = [_choice("decision", "src_image", [decision]), said]
     for side in sides:
         good = decision in (side, "both")
         for quality in Quality:

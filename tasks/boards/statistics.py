@@ -78,6 +78,7 @@ def statistics(questions: Sequence[Question], answers: Answers, cut: ReviewCut) 
         "rejected": ends["rejected"],
         "to_adjudicate": ends["split"],
         "without_majority": sum(one.split for one in verdicts.values()),
+        "simulated": sum(one.played for found in counted.values() for one in found),
         "alpha": alpha([list(said.values()) for said in words.values()]),
         "pairwise": _pairwise(names, words),
         "annotators": {name: _person(name, questions, counted, verdicts, words) for name in names},

@@ -151,6 +151,12 @@ class Studio:
                 return
             page += 1
 
+    def count(self, project: int) -> int:
+        """How many tasks a project has, by the tasks themselves."""
+        answer = self.get("/api/tasks/", project=project, page_size=1, fields="task_only", include="id")
+        total: int = answer.json()["total"]
+        return total
+
     def add_tasks(self, project: int, tasks: Sequence[dict[str, Any]]) -> None:
         """Import them, all or none."""
         made = self.write("POST", f"/api/projects/{project}/import?return_task_ids=true", list(tasks))

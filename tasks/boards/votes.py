@@ -33,19 +33,22 @@ def verdict(answers: Sequence[Answer], cut: ReviewCut) -> Verdict:
     allowed = {*cut.annotators, *cut.former}
     votes = Counter(one.usable for one in answers if one.annotator in allowed)
     total = votes.total()
+    who = "simulated people" if any(one.played for one in answers) else "people"
     if total:
         usable, count = min(votes.items(), key=lambda vote: (-vote[1], vote[0]))
         if 2 * count > max(cut.votes, total):
-            return Verdict(usable, f"{count} of {total} people {_words(usable)}")
+            return Verdict(usable, f"{count} of {total} {who} {_words(usable)}")
     if total < cut.votes:
-        return Verdict(None, f"{total} of {cut.votes} people have answered")
+        return Verdict(None, f"{total} of {cut.votes} {who} have answered")
     for name in cut.adjudicators:
         for one in answers:
             if one.annotator == name:
-                return Verdict(one.usable, f"no majority of {total}; the adjudicator {_words(one.usable)}", split=True)
+                return Verdict(
+                    one.usable, f"no majority of {total} {who}; the adjudicator {_words(one.usable)}", split=True
+                )
     if cut.adjudicators:
-        return Verdict(None, f"no majority of {total}; waiting for an adjudicator", split=True)
-    return Verdict((), f"no majority of {total}", split=True)
+        return Verdict(None, f"no majority of {total} {who}; waiting for an adjudicator", split=True)
+    return Verdict((), f"no majority of {total} {who}", split=True)
 
 
 def _words(usable: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from schemas.records import Finalist, Key
 from schemas.reviewing import ReviewCut
 from schemas.reviews import Answer, Flag, Quality, Question
 from tasks.boards.answers import Answers
-from tasks.boards.blind import captioned, file_of, in_order, item_of, task
+from tasks.boards.blind import PLAYED, captioned, file_of, in_order, item_of, task
 from tasks.boards.collecting import Reader, _read, latest, parsed
 from tasks.boards.projects import wanted
 from tasks.boards.questions import question_of
@@ -242,7 +242,7 @@ def said(**usable: tuple[str, ...]) -> list[Answer]:
         ({"ann1": A, "ann2": A, "ann3": NONE}, A, "2 of 3 people chose one"),
         ({"ann1": BOTH, "ann2": B, "ann3": BOTH}, BOTH, "2 of 3 people found both usable"),
         ({"ann1": NONE, "ann2": NONE, "ann3": A}, NONE, "2 of 3 people found none usable"),
-        ({"ann1": A, "ann2": B, "ann3": NONE}, NONE, "no majority of 3"),
+        ({"ann1": A, "ann2": B, "ann3": NONE}, NONE, "no majority of 3 people"),
         ({"ann1": A, "ann2": B, "stranger": A}, None, "2 of 3 people have answered"),
     ],
 )
@@ -250,6 +250,15 @@ def test_a_majority_decides(answers: Any, usable: Any, words: str) -> None:
     found = verdict(said(**answers), CUT)
     assert (found.usable, found.note) == (usable, words)
     assert verdict(said(**answers)[::-1], CUT) == found
+
+
+def test_a_played_answer_is_never_taken_for_a_persons() -> None:
+    asked = question()
+    parts = [chosen("decision", "neither"), {"from_name": "comment", "value": {"text": [PLAYED]}}]
+    given, _ = parsed(asked, annotation(1, None, result=parts), SECRET, "ann1")
+    assert given
+    assert given.played
+    assert verdict([given, *said(ann2=NONE)], CUT).note == "2 of 2 simulated people found none usable"
 
 
 def test_an_adjudicator_decides_where_there_is_no_majority_and_nowhere_else() -> None:

@@ -1,0 +1,121 @@
+"""What review leaves in a workspace: guarded secrets, pictures under other names, nothing of the withdrawn."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.cli import app
+from tasks.boards.access import TOKEN, URL, read_access
+from tasks.boards.answers import heard
+from tasks.boards.blind import file_of
+from tasks.boards.forget import forget_review
+from tasks.boards.pictures import FOLDER, show
+from tasks.boards.questions import asked, remember
+from tasks.boards.studio import Studio
+from tasks.engine.errors import ConfigError, WaitingForReview, WorkspaceError
+from tasks.engine.store import Store
+from tests import fakes
+from tests.review.asking import best, config, questions, say
+
+
+@pytest.fixture(autouse=True)
+def world() -> fakes.World:
+    return fakes.install()
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Path:
+    with pytest.raises(WaitingForReview):
+        fakes.build(tmp_path, config())
+    return tmp_path
+
+
+def said(*words: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["review", *map(str, words)])
+    assert "Traceback" not in result.output
+    return result.exit_code, result.output
+
+
+def test_access_is_its_owners_alone_and_the_secret_stays(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    first = read_access(store)
+    assert len(first.key) == 32
+    assert read_access(store).key == first.key
+    assert (tmp_path / "review/access.json").stat().st_mode & 0o777 == 0o600
+    assert first.secret.get_secret_value() not in repr(first)
+
+
+def test_the_environment_comes_first_and_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(URL, "http://127.0.0.1:1/")
+    monkeypatch.setenv(TOKEN, "planted-token")
+    access = read_access(Store(tmp_path))
+    assert (access.url, access.token("admin")) == ("http://127.0.0.1:1", "planted-token")
+    assert "planted-token" not in (tmp_path / "review/access.json").read_text()
+    assert "planted-token" not in repr(access)
+    with Studio(access.url, access.token("admin"), pause=0.0) as studio:
+        with pytest.raises(WorkspaceError, match="does not answer") as caught:
+            studio.users()
+        assert "planted-token" not in str(caught.value)
+        with pytest.raises(WorkspaceError, match="hung up"):
+            studio.write("POST", "/api/projects/", {})
+    monkeypatch.setenv(URL, "studio")
+    with pytest.raises(ConfigError, match="no address"):
+        read_access(Store(tmp_path))
+
+
+def test_pictures_are_shown_under_other_names_and_links_refused(waiting: Path) -> None:
+    store, all_ = Store(waiting), questions(waiting, config())
+    key = read_access(store).key
+    show(store, key, all_)
+    show(store, key, all_)
+    shown = sorted(path.relative_to(waiting / FOLDER).as_posix() for path in (waiting / FOLDER).rglob("*.png"))
+    images = {q.digest: {q.finalists[0].source_image, *(one.image for one in q.finalists)} for q in all_}
+    assert shown == sorted(file_of(key, q, image) for q in all_ for image in images[q.digest])
+    first = all_[0].finalists[0].image
+    assert (waiting / FOLDER / file_of(key, all_[0], first)).read_bytes() == (
+        waiting / "images" / first[:2] / f"{first}.png"
+    ).read_bytes()
+    (waiting / FOLDER / shown[0][:2] / "link.png").symlink_to(waiting / "review/access.json")
+    with pytest.raises(WorkspaceError, match="is a link"):
+        show(store, key, all_)
+
+
+def test_a_withdrawn_source_leaves_nothing(waiting: Path) -> None:
+    store, all_ = Store(waiting), questions(waiting, config())
+    key = read_access(store).key
+    remember(store, all_)
+    show(store, key, all_)
+    say(waiting, all_, ann1=best)
+    say(waiting, all_, ann2=best)
+    gone, stays = all_[0], all_[1]
+    forget_review(store, {gone.key})
+    forget_review(store, {gone.key})
+    assert set(asked(store)) == {question.digest for question in all_[1:]}
+    assert {answer.key for answer in heard(store).values()} == {question.key for question in all_[1:]}
+    assert len(heard(store)) == 2 * len(all_) - 2
+    assert not (waiting / FOLDER / file_of(key, gone, gone.finalists[0].image)).exists()
+    assert (waiting / FOLDER / file_of(key, stays, stays.finalists[0].image)).exists()
+
+
+def test_the_verbs_say_in_words_what_is_missing(waiting: Path, tmp_path: Path) -> None:
+    code, told = said("open", "-w", waiting)
+    assert (code, "no token of 'admin'" in told or "no Label Studio" in told) == (2, True)
+    code, told = said("collect", "-w", waiting, "--run", "nope")
+    assert code == 2
+    fakes.build(tmp_path / "auto", fakes.config())
+    code, told = said("status", "-w", tmp_path / "auto")
+    assert (code, "reviewed by the board 'auto'" in told) == (2, True)
+
+
+def test_status_is_one_json_document(waiting: Path) -> None:
+    all_ = questions(waiting, config())
+    say(waiting, all_[:2], ann1=best, ann2=best)
+    code, told = said("status", "-w", waiting, "--json")
+    numbers = json.loads(told)
+    assert code == 0
+    assert (numbers["sources"], numbers["decided"], numbers["published"]) == (len(all_), 2, 0)
+    assert numbers["annotators"]["ann3"]["answered"] == 0
+    code, told = said("status", "-w", waiting)
+    assert f"2 of {len(all_)} sources" in told
