@@ -10,6 +10,7 @@ from flows import (
     call_verbs,
     edition_verbs,
     editor_verbs,
+    leaderboard_verbs,
     panel_verbs,
     prompt_verbs,
     release_verbs,
@@ -43,6 +44,7 @@ app.add_typer(release_verbs.app)
 app.add_typer(edition_verbs.app)
 app.add_typer(call_verbs.app)
 app.add_typer(score_verbs.app)
+app.add_typer(leaderboard_verbs.app)
 app.add_typer(editor_verbs.app)
 
 

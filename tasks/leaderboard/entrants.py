@@ -1,0 +1,170 @@
+"""What runs hold, one editor under one instruction at a time, condensed: memory does not grow with a run's columns."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from schemas.score_config import ScoreCut
+from schemas.scoring import PARTIAL_SCORE, EditorUsed, Granularity, ScoreManifest, ScoreRow, State
+from tasks.engine.errors import ConfigError
+from tasks.engine.fingerprint import sha256
+from tasks.leaderboard.bootstrap import Floats
+from tasks.leaderboard.gallery import Sample, gallery
+from tasks.leaderboard.variants import BEST_TRUTH, best_of, kin_out, variants
+from tasks.metrics.score_summary import Mean, Summary, summary
+from tasks.scoring.table import MANIFEST, TABLE, read_manifest
+
+# A row: pool, source, target, who made the ground truth, and which.
+Cell = tuple[str, str, str, str, int]
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """A run's manifest, and where it lies."""
+
+    folder: Path
+    manifest: ScoreManifest
+
+    @property
+    def partial(self) -> bool:
+        return self.manifest.score == PARTIAL_SCORE
+
+
+@dataclass
+class Entrant:
+    """One editor under one instruction.
+
+    Attributes:
+        run: Name of its run; `seed` that every edit was seeded from.
+        used: The editor and its protocol.
+        granularity: Which instruction it got.
+        whole: The means, each with its n.
+        subjects: By cell: whom a bootstrap draws.
+        values: By cell: the score; 0 where the editor failed, None where nobody did and nothing can be said.
+        failed: The cells that it failed at.
+        expressions: By cell: what the source shows.
+        others: By variant, the same as `values`; only what differs from them needs a model nowhere.
+        kin: The mean without judges of its own family, failures as 0; None where none is.
+        ratios: r of every row that has one, float64.
+        samples: Best, typical and worst rows, for pictures.
+    """
+
+    run: str
+    seed: int
+    used: EditorUsed
+    granularity: Granularity
+    whole: Summary
+    subjects: dict[Cell, str] = field(default_factory=dict)
+    values: dict[Cell, float | None] = field(default_factory=dict)
+    failed: set[Cell] = field(default_factory=set)
+    expressions: dict[Cell, str] = field(default_factory=dict)
+    others: dict[str, dict[Cell, float | None]] = field(default_factory=dict)
+    kin: Mean | None = None
+    ratios: Floats = field(default_factory=lambda: np.empty(0))
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+
+    def taken(self, *, failed: bool) -> dict[Cell, float]:
+        """The values that count: with the failed ones as 0, or without them."""
+        return {
+            cell: value
+            for cell, value in self.values.items()
+            if value is not None and (failed or cell not in self.failed)
+        }
+
+
+def opened(workspace: Path, names: Sequence[str]) -> list[ScoredRun]:
+    """The runs, by name in the workspace or by the folder of their scores.
+
+    Raises:
+        ConfigError: One holds no scores, is of another version, or is named twice.
+    """
+    found: list[ScoredRun] = []
+    for name in names:
+        places = [workspace / "runs" / name / "scores", Path(name), Path(name) / "scores"]
+        folder = next((place for place in places if (place / MANIFEST).is_file()), None)
+        if folder is None:
+            known = sorted(path.parent.parent.name for path in workspace.glob(f"runs/*/scores/{MANIFEST}"))
+            held = f"scored here: {', '.join(known)}" if known else "run `fedbench score` first"
+            raise ConfigError(f"no run '{name}' with scores", held)
+        if any(one.folder.resolve() == folder.resolve() for one in found):
+            raise ConfigError(f"run '{name}' is named twice", "name each run once")
+        found.append(ScoredRun(folder, read_manifest(folder)))
+    return found
+
+
+def entrants(run: ScoredRun) -> Iterator[Entrant]:
+    """A run's editors and instructions, in the order of its table.
+
+    Raises:
+        ConfigError: The table is not the one that its manifest names, or cannot be read.
+    """
+    used = {one.editor: one for one in run.manifest.editors}
+    for (editor, granularity), rows in groupby(_rows(run), key=lambda row: (row.editor, row.granularity)):
+        yield _entrant(run, used[editor], granularity, list(rows))
+
+
+def _entrant(run: ScoredRun, used: EditorUsed, granularity: Granularity, rows: Sequence[ScoreRow]) -> Entrant:
+    manifest, partial = run.manifest, run.partial
+    cut = ScoreCut.model_validate(manifest.settings["cut"])
+    cells = [_cell(row) for row in rows]
+    ratios = [one for row in rows if (one := getattr(row.scored, f"{cut.gain}_ratio")) is not None]
+    found = Entrant(
+        run=manifest.name,
+        seed=manifest.seed,
+        used=used,
+        granularity=granularity,
+        whole=summary(rows, cut, partial=partial),
+        subjects={cell: row.subject for cell, row in zip(cells, rows, strict=True)},
+        values={cell: _value(row.scored) for cell, row in zip(cells, rows, strict=True)},
+        failed={cell for cell, row in zip(cells, rows, strict=True) if row.scored.state is State.FAILED},
+        expressions={cell: str(row.source_expression) for cell, row in zip(cells, rows, strict=True)},
+        ratios=np.array(sorted(ratios), np.float64),
+        samples=gallery(rows),
+    )
+    for variant in variants(manifest):
+        scores = [variant.score(row, partial=partial) for row in rows]
+        found.others[variant.name] = {cell: _value(one) for cell, one in zip(cells, scores, strict=True)}
+    best = _best_truth(found.values)
+    if len(best) < len(cells):
+        found.others[BEST_TRUTH] = best
+    kin = kin_out(manifest, used.family)
+    if kin:
+        found.kin = Mean.of(_value(kin.score(row, partial=partial)) for row in rows)
+    return found
+
+
+def _cell(row: ScoreRow) -> Cell:
+    return row.pool, row.source_id, str(row.target), row.truth_editor, row.truth_attempt
+
+
+def _value(scored: Any) -> float | None:
+    return 0.0 if scored.state is State.FAILED else scored.score
+
+
+def _best_truth(values: dict[Cell, float | None]) -> dict[Cell, float | None]:
+    """The best score over the ground truths that a source has for one target, at the first one's cell."""
+    grouped: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in sorted(values):
+        grouped.setdefault(cell[:3], []).append(cell)
+    return {cells[0]: best_of([values[cell] for cell in cells]) for cells in grouped.values()}
+
+
+def _rows(run: ScoredRun) -> Iterator[ScoreRow]:
+    path = run.folder / TABLE
+    hint = "run `fedbench score` again: nothing is measured or asked twice"
+    try:
+        data = path.read_bytes()
+        if sha256(data) != run.manifest.scores_sha256:
+            raise ConfigError(f"{path} is not the table that its manifest names", hint)
+        for batch in pq.ParquetFile(pa.BufferReader(data)).iter_batches(1024):
+            for row in batch.to_pylist():
+                yield ScoreRow.model_validate(row)
+    except (OSError, pa.ArrowException, ValidationError) as error:
+        raise ConfigError(f"cannot read {path}: {str(error).splitlines()[0]}", hint) from None
