@@ -78,7 +78,7 @@ def _table(results: Results) -> Table:
     table.add_column("editor\n  instruction", overflow="fold")
     judged = ("PQ", "SC\nGTA") if manifest.judges else ()
     columns = (
-        "score\nwith failed",
+        "score\nfailed=0",
         "ID",
         "BG\nRMSE",
         *judged,

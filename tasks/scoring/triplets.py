@@ -14,8 +14,9 @@ from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import fingerprint, sha256
 from tasks.engine.images import ImageStore
 from tasks.engine.shards import Shard
+from tasks.engine.shown import Showing, note
 from tasks.engine.store import Store
-from tasks.engine.tombstones import Withdrawn
+from tasks.engine.tombstones import Withdrawn, pixels_mark
 
 PICTURES = ("source", "ground_truth")
 
@@ -66,6 +67,7 @@ def open_benchmark(folder: Path, store: Store, images: ImageStore, shard_size: i
     withdrawn = Withdrawn.of(store).keys
     by_source: dict[Key, list[TripletRow]] = defaultdict(list)
     subjects: dict[Key, str] = {}
+    showings: list[Showing] = []
     for row in typed_rows(folder, manifest, "data"):
         source = Key(row.pool, row.source_id)
         if source in withdrawn:
@@ -74,10 +76,13 @@ def open_benchmark(folder: Path, store: Store, images: ImageStore, shard_size: i
             )
         for held, digest in ((row.source, row.source_sha256), (row.ground_truth, row.ground_truth_sha256)):
             _put(store, images, held.bytes, digest, f"{folder}: {row.id}")
+        showings.append(_showing(row))
         by_source[source].append(row.model_copy(update={"source": EMPTY, "ground_truth": EMPTY}))
         subjects[key_of(row)] = row.subject
     if not subjects:
         raise ConfigError(f"{folder} holds no triplet", "build one with more sources")
+    # Whoever scores a data set that was built elsewhere has its people here, too: a withdrawal must find them.
+    note(store, showings)
     ordered = sorted(by_source, key=lambda key: (fingerprint("order", list(key)), key))
     sources = [_source(key, by_source[key]) for key in ordered]
     return Benchmark(manifest, tuple(_shards(sources, shard_size, limit)), subjects)
@@ -86,6 +91,15 @@ def open_benchmark(folder: Path, store: Store, images: ImageStore, shard_size: i
 def key_of(row: TripletRow) -> Key:
     """The triplet's key."""
     return Key(row.pool, row.source_id, row.target, row.editor, row.attempt)
+
+
+def _showing(row: TripletRow) -> Showing:
+    return Showing(
+        key=Key(row.pool, row.source_id),
+        clip=row.clip,
+        pixels=pixels_mark(row.source_pixel_sha256),
+        images=(row.source_sha256, row.ground_truth_sha256),
+    )
 
 
 def _put(store: Store, images: ImageStore, data: bytes, digest: str, what: str) -> None:

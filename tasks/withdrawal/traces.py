@@ -7,7 +7,7 @@ from pathlib import Path
 from tasks.engine.blobs import Blobs
 from tasks.engine.ledger import Ledger
 from tasks.engine.store import Store, disk
-from tasks.withdrawal.parts import planned
+from tasks.withdrawal.parts import planned, read_table
 
 ANSWERS = "answers.sqlite"
 
@@ -71,3 +71,12 @@ def remove_reports(store: Store, keys: Collection[str]) -> None:
     crashes = store.read("crashes.log")
     if crashes and any(key.encode() in crashes for key in keys):
         store.remove("crashes.log")
+
+
+def remove_scores(store: Store, keys: Collection[str]) -> None:
+    """Delete the tables of scores that name one of these sources; what was measured of the others stays stored."""
+    for table in sorted(store.root.glob("runs/*/scores/scores.parquet")):
+        rows = read_table(table, ["pool", "source_id"]).to_pylist()
+        if any(f"{row['pool']}/{row['source_id']}" in keys for row in rows):
+            with disk(table.parent):
+                shutil.rmtree(table.parent)

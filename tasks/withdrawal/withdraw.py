@@ -19,7 +19,7 @@ from tasks.engine.shown import forget, noted
 from tasks.engine.store import Store
 from tasks.engine.tombstones import FILE, Withdrawn, read_withdrawals
 from tasks.withdrawal.parts import Rows, find_rows, remove_rows, strip_plans
-from tasks.withdrawal.traces import ANSWERS, forget_answers, remove_pictures, remove_reports
+from tasks.withdrawal.traces import ANSWERS, forget_answers, remove_pictures, remove_reports, remove_scores
 from tasks.withdrawal.whom import Going, check_known, going, parse, threshold, traces
 
 
@@ -139,6 +139,7 @@ def withdraw(store: Store, wish: Wish) -> tuple[Found, list[str]]:
     forget_review(store, withdrawn.keys)
     strip_plans(store, withdrawn)
     remove_reports(store, state.unfinished.keys)
+    remove_scores(store, state.unfinished.keys)
     providers = forget_answers(store, gone)
     remove_rows(store, withdrawn, found.rows.parts)
     remove_pictures(store, gone, found.rows.others)

@@ -20,12 +20,14 @@ from tasks.distances import DISTANCES
 from tasks.editors import EDITORS, EditRequest
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ConfigError, ItemFailed, StoppedError, TooManyFailures
+from tasks.engine.images import ImageStore
 from tasks.engine.registry import Adapter
 from tasks.engine.store import Store
 from tasks.scoring.checks import check
 from tasks.scoring.results import Results, finish
 from tasks.scoring.run import Mapper, Place, Work, due, measure, open_scoring
 from tasks.scoring.table import read_scores
+from tasks.withdrawal.withdraw import Wish, withdraw
 from tests import fakes
 from tests.doors import routes
 from tests.providers.loopback import Asked, Loopback
@@ -304,3 +306,20 @@ def test_relatives_are_marked(dataset: Path, provider: Loopback, tmp_path: Path)
     told = {used.editor: used.conflicts for used in results.manifest.editors}
     assert told["fake"] == ("the same as the ground truths' editor fake",)
     assert told["plain"] == ()
+
+
+def test_who_is_withdrawn_is_in_no_score_and_no_picture(dataset: Path, tmp_path: Path) -> None:
+    results = score(tmp_path, config(dataset, None))
+    gone = rows_of(results)[0]
+    source = f"{gone.pool}/{gone.source_id}"
+    images = ImageStore(Store(tmp_path))
+    assert images.get(gone.source_image)
+    with Store(tmp_path).lock():
+        withdraw(Store(tmp_path), Wish([source]))
+    assert not results.table.exists()
+    for digest in (gone.source_image, gone.truth_image):
+        assert not (tmp_path / images.path(digest)).exists()
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "withdrawn.json"]
+    assert [path for path in left if f'"{gone.source_id}"'.encode() in path.read_bytes()] == []
+    with pytest.raises(ConfigError, match=f"holds {source}, which was withdrawn here"):
+        open_scoring(tmp_path, config(dataset, None))
