@@ -14,6 +14,7 @@ from tasks.engine.fingerprint import fingerprint
 from tasks.engine.store import Store
 from tasks.leaderboard.entrants import opened
 from tasks.leaderboard.files import HOW, number, plain, write_files
+from tasks.leaderboard.page import write_page
 from tasks.leaderboard.ranking import Board, RankBy, Ranked, boards
 
 _MOST = 30  # lines of a table on a terminal
@@ -26,9 +27,11 @@ def rank_and_show(
     workspace = workspace.resolve()
     runs = opened(workspace, names)
     found = boards(runs, rank_by=rank_by, seed=seed)
-    folder = write_files(found, Store(workspace), _name([run.manifest.name for run in runs]), published=published)
+    store, name = Store(workspace), _name([run.manifest.name for run in runs])
+    folder = write_files(found, store, name, published=published)
+    page = write_page(found, store, folder, published=published)
     if as_json:
-        print_json(plain(found, published=published) | {"folder": str(workspace / folder)})
+        print_json(plain(found, published=published) | {"folder": str(workspace / folder), "page": str(page)})
         return
     for board in found:
         _show(board)
@@ -36,6 +39,7 @@ def rank_and_show(
         OUT.print(_published())
     OUT.print(HOW, style="dim")
     OUT.print(Text(f"files     {workspace / folder}"), soft_wrap=True)
+    OUT.print(Text(f"page      {page.as_uri()}"), soft_wrap=True)
 
 
 def _name(names: Sequence[str]) -> str:
@@ -67,8 +71,8 @@ def _table(board: Board) -> Table:
     title = f"{board.title}: {board.manifest.triplets} triplets, {board.subjects} people"
     table = Table("rank", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     table.add_column("editor", overflow="fold", min_width=12)
-    of, beside = ("failed\nas 0", "left\nout") if board.rank_by == "all" else ("failed\nleft out", "as 0")
-    names = (f"score, {of}", "n", beside, "n", "fail\nunsc", "fid.\nalign", "r: avg\nmed.")
+    of, beside = ("failed\nas 0", "left\nout, n") if board.rank_by == "all" else ("failed\nleft out", "as 0,\nn")
+    names = (f"score, {of}", "n", beside, "fail\nunsc", "fid.\nalign", "r: avg\nmed.")
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("to the next", no_wrap=True)
@@ -82,8 +86,7 @@ def _table(board: Board) -> Table:
             Text(f"{row.label}{' *' if row.entrant.used.conflicts else ''}"),
             number(row.score) if row.low is None else f"{number(row.score)}\n{row.low:.3f}–{row.high:.3f}",
             str(row.score.n),
-            number(other),
-            str(other.n),
+            f"{number(other)}\n{other.n}",
             f"{whole.failed}\n{whole.unscored}",
             f"{_short(parts['fidelity'].value)}\n{_short(parts['alignment'].value)}",
             f"{_short(parts[f'{gain}_ratio'].value)}\n{_short(whole.median_ratio)}",

@@ -39,12 +39,12 @@ def gallery(rows: Sequence[ScoreRow]) -> dict[str, list[Sample]]:
     good.sort(key=lambda row: (-_score(row), row.triplet))
     if not good:
         return {}
-    best = good[:SHOWN]
-    rest = good[len(best) :]
-    worst = rest[max(0, len(rest) - SHOWN) :][::-1]
-    rest = rest[: len(rest) - len(worst)]
+    # Few rows are shared out evenly.
+    each = max(1, min(SHOWN, len(good) // 3))
+    best, rest = good[:each], good[each:]
+    worst, rest = rest[::-1][:each], rest[: max(0, len(rest) - each)]
     middle = statistics.median(_score(row) for row in good)
-    typical = sorted(rest, key=lambda row: (abs(_score(row) - middle), row.triplet))[:SHOWN]
+    typical = sorted(rest, key=lambda row: (abs(_score(row) - middle), row.triplet))[:each]
     found = {"best": best, "most typical": typical, "worst": worst}
     return {name: [_sample(row) for row in held] for name, held in found.items() if held}
 

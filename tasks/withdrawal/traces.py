@@ -62,8 +62,12 @@ def forget_answers(store: Store, gone: Collection[str]) -> list[str]:
 
 
 def remove_reports(store: Store, keys: Collection[str]) -> None:
-    """Delete the reports of runs that planned one of these sources, and the crash reports if they name one."""
-    for run in sorted({run for run, source in planned(store) if str(source.key) in keys}):
+    """Delete the reports of runs that planned one of these sources, and the crash reports if they name one.
+
+    All leaderboards go, too: they show outputs of any data set, and are made again in seconds.
+    """
+    runs = sorted({run for run, source in planned(store) if str(source.key) in keys})
+    for run in [*runs, *(["leaderboards"] if keys else [])]:
         folder = store.path(f"reports/{run}")
         with disk(folder):
             if folder.exists():
