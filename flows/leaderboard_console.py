@@ -58,7 +58,8 @@ def _show(board: Board) -> None:
         used = row.entrant.used
         if used.conflicts:
             kin = row.entrant.kin
-            out = f"; {number(kin)} without judges of its family" if kin else ""
+            left = number(kin) if kin and kin.n else "no score"
+            out = f"; {left} without judges of its family" if kin else ""
             OUT.print(Text(f"* {row.label}: {', '.join(used.conflicts)}{out}", style="yellow"), soft_wrap=True)
     if board.manifest.score == PARTIAL_SCORE:
         OUT.print("A partial score: mean(ID, BG) · REG, without a judge. It is no FED-Score, and ranks with none.")
@@ -70,12 +71,12 @@ def _show(board: Board) -> None:
 def _table(board: Board) -> Table:
     title = f"{board.title}: {board.manifest.triplets} triplets, {board.subjects} people"
     table = Table("rank", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    table.add_column("editor", overflow="fold", min_width=12)
-    of, beside = ("failed\nas 0", "left\nout, n") if board.rank_by == "all" else ("failed\nleft out", "as 0,\nn")
-    names = (f"score, {of}", "n", beside, "fail\nunsc", "fid.\nalign", "r: avg\nmed.")
+    table.add_column("editor", overflow="fold", min_width=8)
+    of, beside = ("failed 0", "left\nout, n") if board.rank_by == "all" else ("left out", "failed\n0, n")
+    names = (f"score,\n{of}", "n", beside, "fail\nunsc", "fid.\nalign", "r avg\nmed.")
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("to the next", no_wrap=True)
+    table.add_column("to the next", no_wrap=True, min_width=17)
     for row in board.rows[:_MOST]:
         whole, parts = row.entrant.whole, row.entrant.whole.parts
         other = whole.score if board.rank_by == "all" else whole.score_all
@@ -84,7 +85,7 @@ def _table(board: Board) -> Table:
         table.add_row(
             place if row.range is None else f"{place}\n{row.range[0]}–{row.range[1]}",
             Text(f"{row.label}{' *' if row.entrant.used.conflicts else ''}"),
-            number(row.score) if row.low is None else f"{number(row.score)}\n{row.low:.3f}–{row.high:.3f}",
+            number(row.score) if row.low is None else f"{number(row.score)}\n{_bare(row.low)}–{_bare(row.high)}",
             str(row.score.n),
             f"{number(other)}\n{other.n}",
             f"{whole.failed}\n{whole.unscored}",
@@ -126,6 +127,10 @@ def _published() -> Table:
         cells = (f"{dense.score:.3f}", f"{dense.mean_ratio:.2f}", f"{dense.id:.2f}", f"{dense.gta:.1f}")
         table.add_row(row.editor, *cells, f"{simple.score:.3f}", f"{simple.mean_ratio:.2f}")
     return table
+
+
+def _bare(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}".removeprefix("0")
 
 
 def _short(value: float | None) -> str:
