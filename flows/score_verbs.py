@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flows.verbs import AsJson, Sets, Verbose, Workspace, in_words
+from flows.verbs import AsJson, Verbose, Workspace, in_words
 from tasks.engine.errors import ConfigError
 
 app = typer.Typer()
@@ -16,6 +16,10 @@ Editors = Annotated[
 JudgeNames = Annotated[
     list[str] | None,
     typer.Option("--judge", metavar="MODEL", help="A model that ships, such as Gemini-2.5-Pro, or YAML. Repeatable."),
+]
+
+ScoreSets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one value: --set cut.sigma=0.4")
 ]
 
 
@@ -36,7 +40,7 @@ def score(
     budget: Annotated[float | None, typer.Option(min=0, help="Dollars for this run.")] = None,
     run: Annotated[str | None, typer.Option("--run", help="Name of the run; made of data set and editors.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="A YAML file, as docs/scoring.md has it.")] = None,
-    sets: Sets = None,
+    sets: ScoreSets = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and price it; measure and ask nothing.")] = False,
     workspace: Workspace = Path("workspace"),
     json: AsJson = False,

@@ -42,7 +42,7 @@ class ScoreCut(Section):
 
     normaliser: NORMALISERS = Field(default="exp20", description="What makes BG of the RMSE.")
     background: Literal["raw", "registered"] = Field(
-        default="raw", description="RMSE as the output lies, or once its shift and zoom are undone."
+        default="raw", description="RMSE as the output lies, or once shift and zoom are undone, where they can be told."
     )
     own_face: bool = Field(default=False, description="Whether the output's own face is in BG's mask, too.")
     gain: Literal["lpips", "au"] = Field(default="lpips", description="REG (paper), or REG-AU from blendshapes.")

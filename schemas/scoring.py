@@ -76,16 +76,14 @@ class PartStatus(StrEnum):
     """Whether a part has a value, and if not, why.
 
     no_face: none in the output. no_reference: none in the source or, where that is needed, in the ground truth.
-    no_background: the widened faces cover the picture. no_motion: how the output lies on its source cannot be told, so
-    nothing can be undone. degenerate: the ground truth differs too little from its source to divide by. abstained: too
-    few judges answered. not_measured: this run does without.
+    no_background: the widened faces cover the picture. degenerate: the ground truth differs too little from its source
+    to divide by. abstained: too few judges answered. not_measured: this run does without.
     """
 
     OK = "ok"
     NO_FACE = "no_face"
     NO_REFERENCE = "no_reference"
     NO_BACKGROUND = "no_background"
-    NO_MOTION = "no_motion"
     DEGENERATE = "degenerate"
     ABSTAINED = "abstained"
     NOT_MEASURED = "not_measured"

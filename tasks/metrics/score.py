@@ -93,14 +93,17 @@ def rescored(row: ScoreRow, cut: ScoreCut, *, partial: bool) -> ScoreRow:
 
 
 def background(rule: RuleParts, cut: ScoreCut) -> Value:
-    """BG, 0..1: the chosen normaliser of the chosen RMSE."""
+    """BG, 0..1: the chosen normaliser of the chosen RMSE; the raw one where no motion could be told and undone.
+
+    Else who repaints the whole picture would not be scored on it (ours, as ranking has it).
+    """
     if rule.background_status is not PartStatus.OK:
         return None, rule.background_status
     own = rule.background_own_rmse, rule.registered_own_rmse
     raw, registered = own if cut.own_face else (rule.background_rmse, rule.registered_rmse)
-    chosen = registered if cut.background == "registered" else raw
+    chosen = registered if cut.background == "registered" and registered is not None else raw
     if chosen is None:
-        return None, PartStatus.NO_MOTION if raw is not None else PartStatus.NO_BACKGROUND
+        return None, PartStatus.NO_BACKGROUND
     return NORMALISERS[cut.normaliser](chosen), PartStatus.OK
 
 

@@ -1,11 +1,11 @@
 """What stands against a scoring run, said before anything is spent; and whose word is worth less, and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas.routes import routes_in
 from schemas.score_config import ScoreConfig
-from schemas.scoring import EditorUsed, JudgeUsed
+from schemas.scoring import EditorUsed, Granularity, JudgeUsed
 from schemas.sections import Adapter
 from tasks.distances import DISTANCES
 from tasks.editors import EDITORS
@@ -62,10 +62,23 @@ def editors_used(config: ScoreConfig, benchmark: Benchmark) -> tuple[EditorUsed,
         family = EDITORS.family(spec.name, spec.params)
         tuned = EDITORS.adapter_class(spec.name).tuned_against
         others = [*_roles(benchmark, ("editor",)), *judges]
-        identity = EDITORS.identity(spec.name, spec.params)
+        # Of files of the user's that differ by instruction, both digests are told.
+        each = {str(one): _identity(spec, one) for one in sorted(config.granularities)}
+        contents = _contents(each)
+        identity = next(iter(each.values())) | ({"contents": contents} if contents else {})
         words = tuple(_conflicts(family, spec.name, tuned, others))
         found.append(EditorUsed(editor=editor.called, family=family, identity=identity, conflicts=words))
     return tuple(found)
+
+
+def _identity(spec: Adapter, granularity: Granularity) -> dict[str, Any]:
+    ready = filled(spec, granularity)
+    return EDITORS.identity(ready.name, ready.params)
+
+
+def _contents(each: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+    found = {name: str(identity.get("contents", "")) for name, identity in each.items()}
+    return found if len(set(found.values())) > 1 else {}
 
 
 def judges_used(config: ScoreConfig, benchmark: Benchmark) -> tuple[JudgeUsed, ...]:

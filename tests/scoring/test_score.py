@@ -1,11 +1,12 @@
 """The score of one output and the means over many, by hand-computed numbers."""
 
 import math
+from typing import Any
 
 import pytest
 
 from schemas.score_config import ScoreCut
-from schemas.scoring import ABLATIONS, MODEL, Part, PartStatus, State
+from schemas.scoring import ABLATIONS, MODEL, Part, PartStatus, RuleParts, State
 from tasks.engine.store import arrow_schema
 from tasks.metrics.background import NORMALISERS
 from tasks.metrics.gain import direction, ratio, s_reg
@@ -50,6 +51,21 @@ def test_normalisers_of_the_one_published_error() -> None:
     values = {name: round(normalise(5.1), 3) for name, normalise in NORMALISERS.items()}
     assert values == {"exp20": 0.775, "exp10": 0.600, "linear255": 0.980, "linear50": 0.898}
     assert all(normalise(0) == 1 and 0 <= normalise(255) < 1e-5 for normalise in NORMALISERS.values())
+
+
+def test_the_background_is_the_one_that_the_cut_names() -> None:
+    parts = rule(background_rmse=20.0, background_own_rmse=10.0, registered_rmse=5.0, registered_own_rmse=2.0)
+
+    def bg(parts: RuleParts, **cut: Any) -> float | None:
+        return scored(parts, judged(9, 4, 6), ScoreCut(**cut), partial=False).bg
+
+    assert bg(parts) == pytest.approx(math.exp(-1))
+    assert bg(parts, own_face=True) == pytest.approx(math.exp(-0.5))
+    assert bg(parts, background="registered") == pytest.approx(math.exp(-0.25))
+    assert bg(parts, background="registered", own_face=True) == pytest.approx(math.exp(-0.1))
+    # A picture that is repainted has no motion to undo; that is no way out.
+    repainted = parts.model_copy(update={"registered_rmse": None})
+    assert bg(repainted, background="registered") == pytest.approx(math.exp(-1))
 
 
 def test_ablations_remove_parts_and_empty_dimensions() -> None:
