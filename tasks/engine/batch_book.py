@@ -17,7 +17,7 @@ class Book:
         open: Batches that are not settled, by name; those of other runs and earlier processes among them.
         waiting: Keys that are collected or in a batch.
         missed: Keys that a batch left without an answer, and why.
-        fresh: Keys that a batch answered and nobody has used yet.
+        fresh: Keys that a batch of this process answered and nobody has used yet.
         final: Keys whose error is for good.
     """
 
@@ -29,11 +29,13 @@ class Book:
         self.missed: dict[str, str] = {}
         self.fresh: set[str] = set()
         self.final: set[str] = set()
+        self._found: set[str] = set()  # batches that an earlier process sent
 
     def load(self) -> None:
         """Take up what earlier processes left open."""
         for batch in self.rows.open():
             self.open[batch.name] = batch
+            self._found.add(batch.name)
             for key, member in self.rows.members(batch.name).items():
                 self.waiting.add(key)
                 if batch.run == self.rows.run:
@@ -52,7 +54,10 @@ class Book:
         return Member(key, request, forecast)
 
     def is_fresh(self, key: str) -> bool:
-        """Whether this is the first use of what a batch brought: that is no stored answer used again."""
+        """Whether this is the first use of what a batch brought: that is no stored answer used again.
+
+        What an earlier process sent counts as stored: who looks only at the ledger's rows since then misses no use.
+        """
         with self.lock:
             fresh = key in self.fresh
             self.fresh.discard(key)
@@ -72,19 +77,18 @@ class Book:
     def settle(self, batch: Batch, settled: Sequence[Settled]) -> None:
         """Store what came of requests, and let those who wait know."""
         self.rows.settle(batch.name, settled)
-        mine = batch.run == self.rows.run
+        mine, sent_here = batch.run == self.rows.run, batch.name not in self._found
         for member, outcome in settled:
             if mine:
                 self._budget.free(member.request.role, member.forecast)
             with self.lock:
                 self.waiting.discard(member.key)
-                if isinstance(outcome, Reply):
-                    self.fresh.add(member.key)
-                elif isinstance(outcome, PermanentError):
-                    self.fresh.add(member.key)
-                    self.final.add(member.key)
-                else:
+                if not isinstance(outcome, Reply | PermanentError):
                     self.missed[member.key] = clean(str(outcome))
+                elif sent_here:
+                    self.fresh.add(member.key)
+                if isinstance(outcome, PermanentError):
+                    self.final.add(member.key)
             if mine and isinstance(outcome, Reply):
                 self._budget.paid(member.request, outcome.cost)
 

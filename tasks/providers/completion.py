@@ -4,15 +4,14 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from schemas.routes import Route
 from tasks.engine.errors import TransientError
 from tasks.engine.ledger import Reply
 from tasks.providers import loop
 from tasks.providers.errors import classed
-
-_SHORTEST_KEY: Final = 8
+from tasks.providers.said import dollars_in, tokens_in, without_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +34,9 @@ class Way:
         # With an address of your own and no key, litellm would send it another provider's from the environment.
         return self.key or ("none" if self.route.api_base else None)
 
-    def without_key(self, text: str) -> str:
-        """A text of the provider, the key blotted out."""
-        # Local servers are given "none" or "EMPTY", which are words, and no secrets.
-        return text.replace(self.key, "***") if self.key and len(self.key) >= _SHORTEST_KEY else text
+    def without_key(self, said: Any) -> Any:
+        """What the provider said, the key blotted out."""
+        return without_key(said, self.key)
 
     def classed(self, error: Any) -> Exception:
         """An error of litellm or the client below it as one of our three."""
@@ -95,7 +93,7 @@ async def _answer(
         "choices": [choice.model_dump() for choice in answer.choices[:1]],
         "model": answer.model,
         "id": answer.id,
-        "usage": usage.model_dump(exclude_none=True) if usage else {},
+        "usage": usage.model_dump(exclude_none=True, warnings=False) if usage else {},
     }
 
 
@@ -104,23 +102,23 @@ def _reply(way: Way, answer: dict[str, Any], images: int, *, batch: bool) -> Rep
     message, finish = choice.get("message") or {}, choice.get("finish_reason") or ""
     refusal = message.get("refusal") or (finish if finish == "content_filter" else "")
     raw = {
-        "text": way.without_key(_words(message.get("content"))),
-        "finish": finish,
-        "refusal": way.without_key(refusal),
-        "model": answer.get("model") or "",
-        "id": answer.get("id") or "",
+        "text": _words(message.get("content")),
+        "finish": str(finish),
+        "refusal": str(refusal),
+        "model": str(answer.get("model") or ""),
+        "id": str(answer.get("id") or ""),
         "usage": usage,
     }
-    tokens_in: Any = usage.get("prompt_tokens")
-    tokens_out: Any = usage.get("completion_tokens")
-    cost, price_date = usage.get("cost"), "reported"
+    given = tokens_in(usage, "prompt_tokens")
+    taken = tokens_in(usage, "completion_tokens", least=1 if raw["text"] else 0)
+    cost, price_date = dollars_in(usage), "reported"
     if price:
-        cost = None if None in (tokens_in, tokens_out) else price.cost(tokens_in, tokens_out, images, batch=batch)
+        cost = None if given is None or taken is None else price.cost(given, taken, images, batch=batch)
         price_date = price.as_of.isoformat()
     return Reply(
-        raw=json.dumps(raw, ensure_ascii=False, sort_keys=True),
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
+        raw=json.dumps(way.without_key(raw), ensure_ascii=False, sort_keys=True),
+        tokens_in=given,
+        tokens_out=taken,
         images=images,
         cost=cost,
         price_date=price_date if cost is not None else None,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from schemas.routes import Route
 from tasks.engine.blobs import Blobs
@@ -16,6 +16,7 @@ from tasks.providers.drawing import Arrived, Drawn, Sketch, drawing_request, dra
 from tasks.providers.line import Line
 from tasks.providers.litellm import litellm_module
 from tasks.providers.routes import key_of
+from tasks.providers.said import dollars_in, tokens_in
 from tasks.providers.web import Gone, fetch
 from tasks.providers.wires import RESERVED, WIRES, through_litellm, wire_of
 
@@ -128,25 +129,26 @@ class _Sender:
 
     def _reply(self, arrived: Arrived) -> Reply:
         usage, price = arrived.usage or {}, self._route.price
-        tokens_in: Any = usage.get("prompt_tokens", usage.get("input_tokens"))
-        tokens_out: Any = usage.get("completion_tokens", usage.get("output_tokens"))
+        given = tokens_in(usage, "prompt_tokens", "input_tokens")
+        taken = tokens_in(usage, "completion_tokens", "output_tokens")
         images = 1 if arrived.data else 0
-        cost, price_date = usage.get("cost"), "reported"
+        cost, price_date = dollars_in(usage), "reported"
         if price:
             by_token = price.input_per_mtok > 0 or price.output_per_mtok > 0
             # What a block costs where pictures have a price and tokens have none, nobody says.
-            known = None not in (tokens_in, tokens_out) if by_token else bool(images)
-            cost = price.cost(tokens_in or 0, tokens_out or 0, images) if known else None
+            known = None not in (given, taken) if by_token else bool(images)
+            cost = price.cost(given or 0, taken or 0, images) if known else None
             price_date = price.as_of.isoformat()
         return Reply(
             raw=stored(arrived, self._blobs.put(arrived.data) if arrived.data else ""),
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
+            tokens_in=given,
+            tokens_out=taken,
             images=images,
             cost=cost,
             price_date=price_date if cost is not None else None,
         )
 
     def _clean(self, arrived: Arrived) -> Arrived:
-        way = self._line.way
-        return replace(arrived, text=way.without_key(arrived.text), refusal=way.without_key(arrived.refusal))
+        """All but the picture and its address, which are not stored as they came."""
+        kept = {name: getattr(arrived, name) for name in ("text", "finish", "refusal", "model", "id", "usage")}
+        return replace(arrived, **self._line.way.without_key(kept))
