@@ -34,7 +34,9 @@ def calls(workspace: Workspace = Path("workspace"), run: RunName = None, json: A
 
     path = workspace / "answers.sqlite"
     # Not every run of the ledger is a build: `panel accuracy` asks, too.
-    name = run if run and run in runs_of(path) else saved_config(workspace, run).name
+    asked = runs_of(path)
+    named = asked[0] if run is None and len(asked) == 1 else run
+    name = named if named and named in asked else saved_config(workspace, run).name
     held, sent = accounts(path, name), batches(path, name)
     if json:
         told = {"calls": [account.plain() for account in held], "batches": [asdict(batch) for batch in sent]}
@@ -43,6 +45,7 @@ def calls(workspace: Workspace = Path("workspace"), run: RunName = None, json: A
     if not held:
         OUT.print(f"Run '{name}' has asked no model outside.")
         return
+    OUT.print(f"Run '{name}':")
     OUT.print(calls_table(held))
     if sent:
         OUT.print(batches_table(sent))

@@ -18,6 +18,7 @@ from tasks.engine.store import Store
 from tests.doors import expert, routes, warped
 from tests.providers.drawing import PRICE as DRAWN
 from tests.providers.loopback import Asked, Loopback
+from tests.providers.loopback_batches import Batching
 from tests.providers.loopback_images import ImageLoopback
 from tests.test_panel_build import PRICE
 
@@ -114,6 +115,20 @@ def test_a_budget_stops_it_and_it_goes_on_from_there(provider: Loopback, tmp_pat
     done = json.loads(run(*words, "--json").stdout)
     assert done["shown"][0]["pictures"] == 4
     assert 0 < len(provider.met) - before < 4 * len(MODELS)
+
+
+def test_votes_that_an_earlier_process_sent_in_batches_cost_what_they_cost(tmp_path: Path) -> None:
+    with Batching(answer=answer) as provider:
+        words = ("-w", tmp_path / "w", "--pool", "samples", "--limit", 2, "--config",
+                 config(tmp_path, provider, batch=True))  # fmt: skip
+        left = run(*words, "--set", "calls.batches.wait=false")
+        assert (left.exit_code, "6 requests are in flight" in left.stderr) == (6, True)
+        found = json.loads(run(*words, "--set", "calls.batches.poll_s=0.01", "--json").stdout)
+        assert provider.calls.count("create") == len(MODELS)
+        assert found["cost"]["dollars"] == pytest.approx(2 * len(MODELS) * (400 * 1.0 + 12 * 10.0) / 1e6 / 2)
+        assert [(one["answers"], one["new"]) for one in found["cost"]["models"]] == [(2, 0)] * len(MODELS)
+    listed = CliRunner().invoke(app, ["calls", "-w", str(tmp_path / "w"), "--json"])
+    assert json.loads(listed.stdout)["run"] == "panel-accuracy", "nothing else has asked here"
 
 
 def test_a_voter_that_cannot_be_reached_has_not_abstained(tmp_path: Path) -> None:
