@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from datetime import date
 from typing import Any, Final, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from schemas.sections import Section
 
@@ -49,7 +50,11 @@ class Route(Section):
         default="", description="Whose queue, bill and answers these are; the part before the first / if not given."
     )
     api_base: str | None = Field(default=None, description="Address, where it is not the provider's own.")
-    key_env: str | None = Field(default=None, description="Environment variable that holds the key; never the key.")
+    key_env: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        description="Environment variable that holds the key; never the key.",
+    )
     extra_body: dict[str, Any] = Field(default={}, description="Further fields of the request's body.")
     temperature: float | None = Field(default=0.0, ge=0, description="null leaves it to the provider. Ours: 0.")
     max_tokens: int = Field(default=2048, ge=1, description="Tokens out, thoughts included. Ours.")
@@ -75,6 +80,19 @@ class Route(Section):
                 raise ValueError("a route with an api_base must name its provider")
             values = values | {"provider": str(values.get("model", "")).partition("/")[0]}
         return values
+
+    @field_validator("api_base")
+    @classmethod
+    def _address_alone(cls, value: str | None) -> str | None:
+        """An address is written into the run's config, so no secret may hide in it."""
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("not an address such as https://HOST/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError("only the address: no user, password or query in it; the key is in the variable key_env")
+        return value
 
     @model_validator(mode="after")
     def _has_a_key(self) -> Self:

@@ -53,6 +53,23 @@ def test_the_provider_is_the_models_own_unless_named() -> None:
         Route(model="gemini/gemini-2.5-pro")
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"key_env": "sk-1234-secret"},
+        {"api_base": "http://user:sk-1234-secret@localhost:1/v1"},
+        {"api_base": "http://sk-1234-secret@localhost:1/v1"},
+        {"api_base": "http://localhost:1/v1?key=sk-1234-secret"},
+        {"api_base": "localhost:1/v1"},
+        {"api_base": "ftp://localhost/v1"},
+        {"api_base": ""},
+    ],
+)
+def test_a_route_has_a_variables_name_and_an_address_and_no_secret(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Route.model_validate(WAY | wrong)
+
+
 def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTHER_KEY", " ")
     with pytest.raises(ConfigError, match="the variable OTHER_KEY is empty or not set"):
