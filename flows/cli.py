@@ -16,6 +16,7 @@ from flows import (
     release_verbs,
     review_verbs,
     score_verbs,
+    study_verbs,
 )
 from flows.options import load_config
 from flows.verbs import AsJson, ConfigFile, Preset, RunName, Sets, Verbose, Workspace, in_words
@@ -45,6 +46,7 @@ app.add_typer(edition_verbs.app)
 app.add_typer(call_verbs.app)
 app.add_typer(score_verbs.app)
 app.add_typer(leaderboard_verbs.app)
+app.add_typer(study_verbs.app)
 app.add_typer(editor_verbs.app)
 
 

@@ -70,7 +70,7 @@ def _show(board: Board) -> None:
 
 def _table(board: Board) -> Table:
     title = f"{board.title}: {board.manifest.triplets} triplets, {board.subjects} people"
-    table = Table("rank", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table("rank", title=Text(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
     table.add_column("editor", overflow="fold", min_width=8)
     of, beside = ("failed 0", "left\nout, n") if board.rank_by == "all" else ("left out", "failed\n0, n")
     names = (f"score,\n{of}", "n", beside, "fail\nunsc", "fid.\nalign", "r avg\nmed.")

@@ -106,7 +106,7 @@ def entrants(run: ScoredRun) -> Iterator[Entrant]:
         ConfigError: The table is not the one that its manifest names, or cannot be read.
     """
     used = {one.editor: one for one in run.manifest.editors}
-    for (editor, granularity), rows in groupby(_rows(run), key=lambda row: (row.editor, row.granularity)):
+    for (editor, granularity), rows in groupby(score_rows(run), key=lambda row: (row.editor, row.granularity)):
         yield _entrant(run, used[editor], granularity, list(rows))
 
 
@@ -156,7 +156,12 @@ def _best_truth(values: dict[Cell, float | None]) -> dict[Cell, float | None]:
     return {cells[0]: best_of([values[cell] for cell in cells]) for cells in grouped.values()}
 
 
-def _rows(run: ScoredRun) -> Iterator[ScoreRow]:
+def score_rows(run: ScoredRun) -> Iterator[ScoreRow]:
+    """A run's rows, in the order of its table.
+
+    Raises:
+        ConfigError: The table is not the one that its manifest names, or cannot be read.
+    """
     path = run.folder / TABLE
     hint = "run `fedbench score` again: nothing is measured or asked twice"
     try:
