@@ -119,6 +119,8 @@ def lines_of(numbers: dict[str, Any]) -> list[str]:
         f"captions   something was usable in {percent(numbers['captions']['with'])} with, "
         f"{percent(numbers['captions']['without'])} without",
     ]
+    if numbers["sample"]:
+        lines.insert(1, sample_line(numbers["sample"]))
     if numbers["simulated"]:
         lines.insert(0, f"simulated  {numbers['simulated']} answers are played: nothing here says anything of people")
     for voter, one in numbers["voters"].items():
@@ -131,6 +133,17 @@ def lines_of(numbers: dict[str, Any]) -> list[str]:
     if numbers["changed_since_published"]:
         lines.append(f"changed    {numbers['changed_since_published']} answers to published decisions changed since")
     return lines
+
+
+def sample_line(sample: dict[str, Any]) -> str:
+    """What people found in the sample, by the decisions of the last build."""
+    of = f"sample     {sample['sampled']} of {sample['sources']} sources in review are for people"
+    if sample["error_rate"] is None:
+        return f"{of}; none is decided by a build yet, so how often the best rank is wrong is not known"
+    return (
+        f"{of}; the best rank was wrong on {sample['wrong']} of {sample['decided']}: {sample['error_rate']:.1%} "
+        f"(95 % interval {sample['low']:.1%} to {sample['high']:.1%})"
+    )
 
 
 def percent(one: dict[str, Any], *, short: bool = False) -> str:

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from schemas.records import KeyField, Motion, Record, Vote
+from schemas.reviews import SampleReviewed
 
 # The columns that hold pictures: of a triplet two, of a rejected edit one.
 PICTURES: Final = ("source", "ground_truth", "image")
@@ -184,8 +185,7 @@ class RoleUsed(Record):
 
     Attributes:
         role: editor, voter, captioner, writer, judge or checker.
-        adapter: Its name, or what the config calls the model behind it.
-        family: Of its models, empty where it has none.
+        adapter, family: Its name, or what the config calls the model behind it; of its models, empty without any.
         conflicts: Why what it makes cannot be vouched for by others here, or what it cannot vouch for.
     """
 
@@ -268,11 +268,10 @@ class Manifest(Record):
         pictures: Which columns of pictures the tables have: all in a full release, none in an index.
         full_sha256: Of the full release's `checksums.sha256`, in a release that was made of it; else empty.
         fedbench, pyarrow: Versions that wrote it.
-        back_checks: Outcome of the dense instruction's check → triplets.
+        back_checks, sample: Outcome of the check → triplets; what people found in a sample, if that is what they saw.
         config: The build's config, without what changes no row and without paths.
         stages: Whose answers each took, oldest version first; more than one of a group where they were replayed.
-        prompts, files: Name → sha256; Parquet file → rows.
-        rows_sha256: Over the sorted `row_sha256` of all rows.
+        prompts, files, rows_sha256: Name → sha256; Parquet file → rows; over the sorted `row_sha256` of all rows.
     """
 
     name: str
@@ -296,5 +295,6 @@ class Manifest(Record):
     funnel: tuple[StageCount, ...]
     cells: tuple[CellCount, ...]
     back_checks: dict[str, int]
+    sample: SampleReviewed | None = None
     files: dict[str, int]
     rows_sha256: str

@@ -23,6 +23,13 @@ class ReviewCut(Section):
         default=("ann1", "ann2", "ann3"), description="Who is asked and counts: accounts by the part before the @."
     )
     former: tuple[Name, ...] = Field(default=(), description="Who is asked no more, and still counts.")
+    sample: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="Share of the sources that people decide; of the others the best rank is taken at once (`auto`).",
+    )
+    sample_seed: int = Field(default=0, ge=0, description="Draws the sample, source by source.")
     votes: int = Field(default=3, ge=1, description="Answers per source; more than half of them decide.")
     adjudicators: tuple[Name, ...] = Field(
         default=(), description="Who decides where there is no majority; without anybody, such a source is dropped."
@@ -47,4 +54,11 @@ class Review(Section):
         ge=0,
         le=1,
         description="Share of the sources in review that must be decided before a build publishes; 0: any.",
+    )
+    max_error: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="With a sample: nothing is published where people find the best rank wrong more often; 1: never "
+        "stops.",
     )

@@ -1,4 +1,4 @@
-"""What people are asked about the finalists of a source, and what they answer."""
+"""What people are asked about the finalists of a source, what they answer, and what that says of a sample."""
 
 from enum import StrEnum
 
@@ -87,3 +87,23 @@ class Answer(Record):
     edited_by: int | None = None
     played: bool = False
     gone: bool = False
+
+
+class SampleReviewed(Record):
+    """What people found where they looked at a sample of the sources, and the best rank decided the others.
+
+    Attributes:
+        sources: That came to review.
+        sampled: Of them, whom people were to look at.
+        decided: Of these, on whom they decided.
+        wrong: Of these, whose best-ranked finalist they rejected, out-voted, or found no majority for.
+        error_rate, low, high: `wrong` of `decided` with Wilson's 95 % interval; null where nothing is decided.
+    """
+
+    sources: int
+    sampled: int
+    decided: int
+    wrong: int
+    error_rate: float | None
+    low: float | None
+    high: float | None

@@ -47,7 +47,7 @@ from tasks.rounds import Job, Mapper, settled
 from tasks.screen import Screen
 from tasks.sources import POOLS, SourcePool
 from tasks.verify import Verify
-from tasks.waiting import check_waiting
+from tasks.waiting import check_sample, check_waiting
 
 # Runs of stages without a barrier. The first ends in one over all sources; `publish` is one over all triplets.
 SCREENING: Final = ("screen",)
@@ -206,6 +206,7 @@ def build(run: Run, mapper: Mapper, tell: Callable[[PilotFound], None] | None = 
         TooManyFailures: A stage failed more often than the config allows.
         PilotStopped: The first sources differ too much from what was expected.
         WaitingForReview: People have decided on fewer sources than the config calls enough.
+        TooManyErrors: In the sample that they looked at, the best rank was wrong too often.
     """
     executor = run.executor
     done = _screened(run, mapper)
@@ -228,6 +229,7 @@ def build(run: Run, mapper: Mapper, tell: Callable[[PilotFound], None] | None = 
     for name in CANDIDATES:
         check_failures(run.store, run.config.max_failed, name, done)
     check_waiting(executor, run.config, done)
+    check_sample(executor, run.config, done)
     if any("publish" not in commits for commits in done):
         for shard, commits in zip(executor.shards, done, strict=True):
             executor.measure("publish", shard, executor.kept("instruct", shard, commits))

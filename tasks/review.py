@@ -9,6 +9,7 @@ from schemas.reviewing import ReviewCut, ReviewMeasure
 from tasks.boards import BOARDS
 from tasks.boards.answers import Answers
 from tasks.boards.questions import question_of
+from tasks.boards.sampling import PEOPLE, sampled
 from tasks.boards.votes import verdict
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage, Waiting
 
@@ -60,7 +61,7 @@ class Review(Stage[Finalist, Opinion]):
                 runner_up = next((other.row.image for other in in_order if other.key != item.key), "")
                 yield item.key, Kept(_ground_truth(item.row, opinion, runner_up), opinion.note)
             else:
-                why = f" ({opinion.note})" if opinion.mode == "human" else ""
+                why = f" ({opinion.note})" if opinion.mode in PEOPLE else ""
                 words = f"rank {item.row.rank}; {opinion.mode} review did not choose it{why}"
                 yield item.key, Rejected(Reason.NOT_CHOSEN, words)
 
@@ -69,11 +70,16 @@ class Review(Stage[Finalist, Opinion]):
         opinions = [item.measurement for item in in_order]
         if all(opinion.chosen is not None for opinion in opinions):
             return opinions
+        if not sampled(in_order[0].key, self.cut_params):
+            note = "best rank; not in the sample that people review"
+            return [Opinion(mode="auto", chosen=True, note=note) for _ in opinions]
+        mode = {"mode": "sample"} if self.cut_params.sample < 1 else {}
         question = question_of([item.row for item in in_order])
         decided = verdict(self.answers.to(question.digest), self.cut_params)
         return [
             opinion.model_copy(
-                update={
+                update=mode
+                | {
                     "chosen": None if decided.usable is None else item.row.image in decided.usable,
                     "note": decided.note,
                 }

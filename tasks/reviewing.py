@@ -17,7 +17,7 @@ from tasks.boards.votes import verdict
 from tasks.engine.errors import ConfigError
 from tasks.metrics.interval import Share
 from tasks.pipeline import Run
-from tasks.waiting import in_review
+from tasks.waiting import in_review, sample_found
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ def review_of(run: Run) -> Review:
     answers = answers_for(run.store, run.config)
     asked = [(q, answers.to(q.digest)) for q in in_review(run.executor, run.executor.commits())]
     if not asked:
-        raise ConfigError(f"no source of run '{run.config.name}' has come to review yet", "build it first")
+        whom = f"in the sample ({share:g}) " if (share := run.config.review.cut.sample) < 1 else ""
+        raise ConfigError(f"no source {whom}of run '{run.config.name}' has come to review yet", "build it first")
     return Review(run, asked, answers)
 
 
@@ -73,8 +74,10 @@ def told(review: Review) -> dict[str, Any]:
     found = statistics([question for question, _ in review.asked], review.answers, run.config.review.cut)
     changed = changed_since_final(run.store, run.config.name, run.config.edition, review.answers)
     final = final_of(run.store, run.config.name, run.config.edition).questions
+    sample = sample_found(run.executor, run.config, run.executor.commits())
     published = sum(question.digest in final for question, _ in review.asked)
     return found | {
+        "sample": sample.model_dump() if sample else None,
         "voters": _voters(review),
         "published": published,
         "changed_since_published": len(changed),

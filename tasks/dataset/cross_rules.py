@@ -9,6 +9,7 @@ from schemas.expressions import Expression
 from schemas.outcomes import Reason, Status
 from schemas.published import Manifest, RejectedRow, TripletRow
 from schemas.records import Fidelity, Finalist, Key
+from tasks.boards.sampling import mode_of
 from tasks.dataset.rules import Fault, Row, after, candidate_of, ended, key_of, said, said_by
 from tasks.engine.stage import Item, Kept
 from tasks.generate import owed
@@ -97,7 +98,7 @@ def _review_faults(finalists: dict[Key, Row], places: dict[Key, int], config: Bu
     chosen = [key for key, row in seen.items() if after(row, "review")]
     if len(chosen) > most:
         yield Fault(str(chosen[0].source()), "review", f"{len(chosen)} ground truths, at most {most}")
-    elif config.review.measure.board.name == "auto":
+    elif config.review.measure.board.name == "auto" or (chosen and mode_of(chosen[0], config.review) == "auto"):
         yield from (
             Fault(seen[key].id, "review", f"place {places[key]} was taken") for key in chosen if key not in best
         )

@@ -24,7 +24,9 @@ from schemas.published import (
     WeightUsed,
 )
 from schemas.records import Key
+from schemas.reviewing import Review
 from schemas.routes import deciding
+from tasks.boards.sampling import SampleTally
 from tasks.dataset.fates import Fate, unseen
 from tasks.dataset.roles import roles_of
 from tasks.editors import EDITORS
@@ -39,7 +41,8 @@ from tasks.sources import POOLS, redistributable
 class Tally:
     """Counts over the sources that the data set accounts for: the funnel, the cells, the licences; the core's fates."""
 
-    def __init__(self, order: Sequence[str], core: Core | None = None) -> None:
+    def __init__(self, order: Sequence[str], review: Review, core: Core | None = None) -> None:
+        self.sample = SampleTally(review)
         self._core = (core.keys | core.sources) if core else frozenset()
         self.ends: dict[Key, Fate | None] = {}
         self._statuses: dict[str, Counter[str]] = {name: Counter() for name in order}
@@ -59,6 +62,8 @@ class Tally:
         """Count every step of a source and its candidates."""
         self.sources += 1
         self.licences[source.key.pool][source.source.licence] += 1
+        reviewed = [life.steps["review"] for life in source.candidates if "review" in life.steps]
+        self.sample.add(source.key, [(step.status, step.evidence) for step in reviewed])
         for life in [source, *source.candidates]:
             if life.key in self._core:
                 self.ends[life.key] = _fate(life)
@@ -178,6 +183,7 @@ def make_manifest(run: Run, tally: Tally, files: dict[str, int], digests: Sequen
         funnel=tally.funnel(),
         cells=cell_counts(tally.survivors, tally.cells, run.config),
         back_checks=dict(sorted(tally.back_checks.items())),
+        sample=tally.sample.found(),
         files=files,
         rows_sha256=fingerprint(sorted(digests)),
     )

@@ -1,11 +1,14 @@
 """The manifest's counts, counted again from published rows."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from schemas.config import BuildConfig
 from schemas.outcomes import Status
 from schemas.published import CellCount, RejectedRow, StageCount, TripletRow
+from schemas.records import Key
+from schemas.reviews import SampleReviewed
+from tasks.boards.sampling import SampleTally
 from tasks.dataset.manifest import cell_counts
 from tasks.dataset.rules import Row, after, key_of
 
@@ -37,3 +40,17 @@ def cells_of(rows: Sequence[Row], config: BuildConfig) -> tuple[CellCount, ...]:
 def back_checks_of(rows: Sequence[Row]) -> dict[str, int]:
     """What became of the triplets' dense instructions when they were checked."""
     return dict(sorted(Counter(row.back_check for row in rows if isinstance(row, TripletRow)).items()))
+
+
+def sample_of(rows: Sequence[Row], config: BuildConfig) -> SampleReviewed | None:
+    """What people found in the sample they looked at."""
+    steps: dict[Key, list[tuple[Status, str]]] = defaultdict(list)
+    for row in rows:
+        if isinstance(row, RejectedRow) and row.stage == "review":
+            steps[key_of(row).source()].append((Status(row.status), row.evidence))
+        elif row.target and after(row, "review"):
+            steps[key_of(row).source()].append((Status.KEPT, ""))
+    tally = SampleTally(config.review)
+    for key, found in steps.items():
+        tally.add(key, found)
+    return tally.found()

@@ -11,6 +11,7 @@ from schemas.expressions import EXPRESSIONS, POLARITY, Expression
 from schemas.outcomes import BackCheck, FailureKind, Reason, Status
 from schemas.published import SCHEMA_VERSION, RejectedRow, TripletRow
 from schemas.records import Ballots, Candidate, Key, Vote
+from tasks.boards.sampling import mode_of
 from tasks.dataset.rows import row_digest
 from tasks.engine.fingerprint import seed_of
 from tasks.engine.stage import Failed, Outcome, Rejected
@@ -162,9 +163,9 @@ def row_faults(row: Row, config: BuildConfig, *, known_prompt: bool = True) -> I
             yield Fault(row.id, "seed", "it is not the seed of this key")
         if (row.back_check == BackCheck.NOT_CHECKED) != (config.instruct.measure.checker is None):
             yield Fault(row.id, "back check", f"it is {row.back_check}, and the config says otherwise of a checker")
-        auto = config.review.measure.board.name == "auto"
-        if (row.review.mode == "auto") != auto:
-            yield Fault(row.id, "review", f"the board is '{config.review.measure.board.name}'")
+        board = config.review.measure.board.name
+        if (row.review.mode == "auto") != (board == "auto" or mode_of(key_of(row), config.review) == "auto"):
+            yield Fault(row.id, "review", f"the board is '{board}' (sample {config.review.cut.sample:g})")
     yield from _motion_faults(row, config)
     yield from _vote_faults(row, config)
 

@@ -16,7 +16,7 @@ from tasks.dataset.cross_rules import core_faults, run_faults
 from tasks.dataset.parquet import left_out, published_schema
 from tasks.dataset.pictures import picture_faults
 from tasks.dataset.read import EMPTY, KINDS, config_of, filled, first_fault, read_manifest
-from tasks.dataset.recount import back_checks_of, cells_of, funnel_of
+from tasks.dataset.recount import back_checks_of, cells_of, funnel_of, sample_of
 from tasks.dataset.roles import cast_of
 from tasks.dataset.rules import Fault, Row, column_faults, key_of, row_faults
 from tasks.dataset.texts import json_bytes
@@ -142,11 +142,13 @@ def _funnel(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:
 
 
 def _cells(rows: Sequence[Row], manifest: Manifest, config: BuildConfig) -> Iterator[Fault]:
-    """The natural and the published mix, and the outcomes of back checks, counted again."""
+    """The natural and the published mix, outcomes of back checks, and what people found in a sample, counted again."""
     if cells_of(rows, config) != manifest.cells:
         yield Fault("manifest.json", "count", "survivors or triplets by source and target expression differ")
     if (checks := back_checks_of(rows)) != manifest.back_checks:
         yield Fault("manifest.json", "count", f"the rows' back checks are {checks}")
+    if (sample := sample_of(rows, config)) != manifest.sample:
+        yield Fault("manifest.json", "review", f"of the sample, the rows give {sample and sample.model_dump()}")
 
 
 def _pools(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:

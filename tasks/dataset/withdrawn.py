@@ -16,7 +16,7 @@ from schemas.published import PICTURES, Manifest
 from schemas.records import Key
 from tasks.dataset.parquet import RowWriter, left_out
 from tasks.dataset.read import EMPTY, KINDS, config_of, data_set, plain_rows, read_manifest, tables, typed_rows
-from tasks.dataset.recount import back_checks_of, cells_of, funnel_of
+from tasks.dataset.recount import back_checks_of, cells_of, funnel_of, sample_of
 from tasks.dataset.release import PACKED, full_sha256, whole, write_pack_texts
 from tasks.dataset.rows import tombstone_row
 from tasks.dataset.rules import Row, key_of
@@ -163,6 +163,7 @@ def _clean_set(edition: Edition, keys: Collection[Key], full: Sequence[Path]) ->
                 "funnel": funnel_of(rows, [line.stage for line in manifest.funnel]),
                 "cells": cells_of(rows, config),
                 "back_checks": back_checks_of(rows),
+                "sample": sample_of(rows, config),
                 "rows_sha256": fingerprint(sorted(row.row_sha256 for row in rows)),
             }
         )

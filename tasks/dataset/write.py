@@ -74,7 +74,7 @@ def _write(run: Run, done: Sequence[dict[str, Commit]], folder: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
     triplets, rejected = RowWriter(aside / "data", TripletRow), RowWriter(aside / "rejected", RejectedRow)
     digests: list[str] = []
-    tally = Tally(run.executor.order, run.core)
+    tally = Tally(run.executor.order, run.config.review, run.core)
     for source in within_prefix(run, done):
         tally.add(source)
         for life in ending_lives(source):

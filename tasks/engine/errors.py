@@ -70,6 +70,12 @@ class TooManyFailures(FedbenchError):
     exit_code = 5
 
 
+class TooManyErrors(FedbenchError):
+    """People who looked at a sample found the best rank wrong more often than `review.max_error` allows."""
+
+    exit_code = 5
+
+
 class WaitingForReview(FedbenchError):
     """People have yet to decide; a later run goes on."""
 

@@ -197,7 +197,8 @@ def _annotator_hours(config: BuildConfig, review: AskForecast) -> Number:
     """People's time for the comparisons that are due; the `auto` board has nobody."""
     if config.review.measure.board.name == "auto":
         return Number(value=0.0, basis="given")
-    hours = review.due * config.forecast.annotators * config.forecast.annotator_seconds / 3600
+    compared = review.due * config.review.cut.sample
+    hours = compared * config.forecast.annotators * config.forecast.annotator_seconds / 3600
     return Number(value=hours, basis="assumed")
 
 

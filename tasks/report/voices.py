@@ -9,12 +9,11 @@ from schemas.config import VerifyCut
 from schemas.expressions import POLARITY, Expression, Polarity
 from schemas.records import Ballots, Candidate, GroundTruth, Photo, Vote
 from schemas.sections import Adapter
+from tasks.boards.sampling import PEOPLE
 from tasks.engine.dossier import SourceLife
 from tasks.engine.stage import Kept
 from tasks.report.lean import GROUPINGS, RULES, Groups
 from tasks.verify import verdict, winner
-
-HUMAN = "human"
 
 
 @dataclass
@@ -137,7 +136,7 @@ class Voices:
             if "verify" not in candidate.steps:
                 continue
             truth, target = candidate.outputs.get("review"), Expression(candidate.key.target)
-            chosen = isinstance(truth, GroundTruth) and truth.mode == HUMAN
+            chosen = isinstance(truth, GroundTruth) and truth.mode in PEOPLE
             self.chosen += chosen
             won = winner(ballots.votes, self._majority)[0]
             for voice, vote in zip(self.voices, ballots.votes, strict=True):
