@@ -17,14 +17,18 @@ def show_calibration(workspace: Path, name: str | None, *, as_json: bool) -> Non
     """A run's voters, its pass rates, and which way voters lean in every group."""
     run = opened(workspace, name)
     voices = Voices(run.config.verify.measure.panel, run.config.verify.cut)
-    for shard, done in zip(run.executor.shards, run.executor.commits(), strict=True):
+    commits = run.executor.commits()
+    for shard, done in zip(run.executor.shards, commits, strict=True):
         for life in lives(run.executor, shard, done):
             voices.add(life)
+    due = sum("verify" not in done for done in commits)
     if as_json:
-        print_json({"run": run.config.name} | voices.plain())
+        print_json({"run": run.config.name, "shards": len(commits), "shards_without_verdicts": due} | voices.plain())
         return
     OUT.print(_voters(voices))
     OUT.print(_groups(voices))
+    if due or not commits:
+        OUT.print(f"{due} of {len(commits)} shards have no verdicts yet, or none that still hold: fedbench build")
     if voices.groups.every.shown and voices.groups.unknown():
         OUT.print(f"No pool says anything about {', '.join(voices.groups.unknown())}.")
 

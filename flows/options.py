@@ -68,7 +68,8 @@ def validate(values: Any) -> BuildConfig:
             raise ConfigError(
                 f"unknown key '{where}'", f"known there: {', '.join(_known(first['loc'][:-1]))}"
             ) from None
-        raise ConfigError(f"{where}: {first['msg']}", f"it is {first['input']!r}"[:120]) from None
+        wrong = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{where}: {wrong}", f"it is {first['input']!r}"[:120]) from None
 
 
 class _Strict(yaml.SafeLoader):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -186,6 +187,14 @@ def test_status_and_calibration_tell_it_too(outside: Outside) -> None:
     assert "openai/Shy" in text
     text = CliRunner().invoke(app, ["panel", "calibration", "-w", str(outside.folder)], env={"COLUMNS": "160"}).stdout
     assert "nobody reviewed" in text
+    assert (calibration["shards_without_verdicts"], "fedbench build" in text) == (0, False)
+
+
+def test_calibration_without_verdicts_says_so(outside: Outside, tmp_path: Path) -> None:
+    shutil.copytree(outside.folder, tmp_path / "w", ignore=shutil.ignore_patterns("images", "edits", "verify"))
+    text = CliRunner().invoke(app, ["panel", "calibration", "-w", str(tmp_path / "w")], env={"COLUMNS": "160"}).stdout
+    shards = len(outside.run.executor.shards)
+    assert f"{shards} of {shards} shards have no verdicts" in text
 
 
 def test_it_replays_without_a_network_to_the_same_bytes(outside: Outside, tmp_path: Path) -> None:

@@ -136,7 +136,8 @@ class Registry(Generic[T]):
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             known = ", ".join(self.adapter_class(name).Params.model_fields) or "none"
-            raise ConfigError(f"{self.kind} '{name}': {where}: {first['msg']}", f"its parameters: {known}") from None
+            wrong = first["msg"].removeprefix("Value error, ")
+            raise ConfigError(f"{self.kind} '{name}': {where}: {wrong}", f"its parameters: {known}") from None
 
     def identity(self, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What decides the adapter's output, for the fingerprint; loads no model."""
