@@ -13,7 +13,9 @@ from schemas.leaderboard import LeaderboardRow
 from schemas.paper_scores import paper_scores
 from tasks.engine.store import Store, arrow_schema
 from tasks.leaderboard.bootstrap import LEAST, RESAMPLES
+from tasks.leaderboard.instructions import told_more
 from tasks.leaderboard.ranking import Board, Ranked, protocol
+from tasks.leaderboard.traits import traits
 from tasks.metrics.score_summary import Mean
 
 FOLDER: Final = "reports/leaderboards"
@@ -47,6 +49,10 @@ def write_files(found: Sequence[Board], store: Store, name: str, *, published: b
 def plain(found: Sequence[Board], *, published: bool) -> dict[str, Any]:
     """For JSON."""
     told: dict[str, Any] = {"how": HOW, "boards": [_board(board) for board in found]}
+    told["dense_minus_simple"] = [
+        {"board": dense.title, "apart": dense.apart, "editors": [asdict(one) | {"words": one.words} for one in rows]}
+        for dense, rows in told_more(found)
+    ]
     return told | ({"published": paper_scores().model_dump(mode="json")} if published else {})
 
 
@@ -61,15 +67,16 @@ def _board(board: Board) -> dict[str, Any]:
         "triplets": manifest.triplets,
         "people": board.subjects,
         "ranked_by": board.rank_by,
+        "seed": board.seed,
         "apart": board.apart,
         "settings": manifest.settings,
         "judges": [judge.model_dump(mode="json") for judge in manifest.judges],
-        "rows": [_row(row) for row in board.rows],
+        "rows": [_row(row, manifest.settings["cut"]["sigma"]) for row in board.rows],
         "stability": [asdict(one) | {"editors": [row.label for row in board.rows]} for one in board.stability],
     }
 
 
-def _row(row: Ranked) -> dict[str, Any]:
+def _row(row: Ranked, sigma: float) -> dict[str, Any]:
     entrant = row.entrant
     return {
         "rank": row.rank,
@@ -81,6 +88,7 @@ def _row(row: Ranked) -> dict[str, Any]:
         "score": asdict(row.score) | {"low": row.low, "high": row.high},
         "next": None if row.next is None else asdict(row.next) | {"verdict": row.next.verdict},
         "kin_out": None if entrant.kin is None else asdict(entrant.kin),
+        "traits": traits(entrant.ratios, sigma, entrant.whole.parts["identity"].value),
         "whole": asdict(entrant.whole),
         "by_target": {name: asdict(mean) for name, mean in row.by_target.items()},
         "by_source": {name: asdict(mean) for name, mean in row.by_source.items()},

@@ -13,7 +13,9 @@ from tasks.leaderboard import plots
 from tasks.leaderboard.bootstrap import LEAST
 from tasks.leaderboard.files import HOW
 from tasks.leaderboard.gallery import Sample
+from tasks.leaderboard.instructions import told_more
 from tasks.leaderboard.ranking import Board, protocol
+from tasks.leaderboard.traits import traits
 from tasks.report.html import environment
 from tasks.report.thumbs import Thumbs
 
@@ -51,6 +53,8 @@ def write_page(found: Sequence[Board], store: Store, folder: str, *, published: 
             galleries=GALLERIES,
             plots=plots,
             protocol=protocol,
+            traits=traits,
+            told_more=list(told_more(found)),
             partial=PARTIAL_SCORE,
             parts=[str(part) for part in Part],
             expressions=EXPRESSIONS,

@@ -80,7 +80,7 @@ class Board:
         granularity: Which instruction.
         apart: Why it is not ranked with the board above; empty where the instruction alone differs.
         rank_by: all: failures are 0; scored: they are left out.
-        subjects: People a bootstrap draws from.
+        seed, subjects: Of the bootstrap, and how many people it draws from.
         rows: By rank.
         stability: By variant.
     """
@@ -89,6 +89,7 @@ class Board:
     granularity: Granularity
     apart: str
     rank_by: RankBy
+    seed: int
     subjects: int
     rows: list[Ranked]
     stability: list[Stability]
@@ -135,7 +136,7 @@ def _board(group: Group, granularity: Granularity, held: Sequence[Entrant], rank
         name: place for place, name in enumerate(sorted({name for one in held for name in one.subjects.values()}))
     }
     drawn = draws(len(people), seed)
-    columns = [_by_person(taken[id(one)], one.subjects, people) for one in ordered]
+    columns = [by_person(taken[id(one)], one.subjects, people) for one in ordered]
     means = np.column_stack([resampled(drawn, *column) for column in columns])
     ranges, places = rank_ranges(means), ranks([scores[id(one)].value for one in ordered])
     rows = []
@@ -152,16 +153,16 @@ def _board(group: Group, granularity: Granularity, held: Sequence[Entrant], rank
                 score=scores[id(one)],
                 low=band[0] if band else None,
                 high=band[1] if band else None,
-                next=_against(mine, taken[id(after)], one.subjects, people, drawn) if after else None,
+                next=against(mine, taken[id(after)], one.subjects, people, drawn) if after else None,
                 by_target=_by(mine, {cell: cell[2] for cell in mine}),
                 by_source=_by(mine, one.expressions),
             )
         )
     stable = list(_stability(ordered, [row.score.value for row in rows], failed=failed))
-    return Board(group.runs[0].manifest, granularity, group.apart, rank_by, len(people), rows, stable)
+    return Board(group.runs[0].manifest, granularity, group.apart, rank_by, seed, len(people), rows, stable)
 
 
-def _by_person(
+def by_person(
     values: Mapping[Cell, float], subjects: Mapping[Cell, str], people: Mapping[str, int]
 ) -> tuple[Floats, Floats]:
     """Per person, the sum of the values and their number: two float64 (people,)."""
@@ -173,15 +174,22 @@ def _by_person(
     return sums, counts
 
 
-def _against(
+def against(
     one: Mapping[Cell, float],
     other: Mapping[Cell, float],
     subjects: Mapping[Cell, str],
     people: Mapping[str, int],
     drawn: Floats,
 ) -> Difference:
+    """One editor's values minus another's, paired by row and drawn by person.
+
+    Args:
+        one, other: As `Entrant.taken` gives them.
+        subjects: Whose row each is; `people`: their places in a draw.
+        drawn: As `bootstrap.draws` gives it, for all people.
+    """
     shared = {cell: value - other[cell] for cell, value in one.items() if cell in other}
-    return paired(drawn, *_by_person(shared, subjects, people))
+    return paired(drawn, *by_person(shared, subjects, people))
 
 
 def _by(values: Mapping[Cell, float], shown: Mapping[Cell, str]) -> dict[str, Mean]:
