@@ -61,6 +61,9 @@ def _show(board: Board) -> None:
             left = number(kin) if kin and kin.n else "no score"
             out = f"; {left} without judges of its family" if kin else ""
             OUT.print(Text(f"* {row.label}: {', '.join(used.conflicts)}{out}", style="yellow"), soft_wrap=True)
+    for judge in board.manifest.judges:
+        if judge.conflicts:
+            OUT.print(Text(f"* judge {judge.judge}: {', '.join(judge.conflicts)}", style="yellow"), soft_wrap=True)
     if board.manifest.score == PARTIAL_SCORE:
         OUT.print("A partial score: mean(ID, BG) · REG, without a judge. It is no FED-Score, and ranks with none.")
     if board.stability and len(board.rows) > 1:

@@ -83,7 +83,7 @@ def opened(workspace: Path, names: Sequence[str]) -> list[ScoredRun]:
     """The runs, by name in the workspace or by the folder of their scores.
 
     Raises:
-        ConfigError: One holds no scores, is of another version, or is named twice.
+        ConfigError: One holds no scores, is of another version, or two are the same or have the same name.
     """
     found: list[ScoredRun] = []
     for name in names:
@@ -95,7 +95,10 @@ def opened(workspace: Path, names: Sequence[str]) -> list[ScoredRun]:
             raise ConfigError(f"no run '{name}' with scores", held)
         if any(one.folder.resolve() == folder.resolve() for one in found):
             raise ConfigError(f"run '{name}' is named twice", "name each run once")
-        found.append(ScoredRun(folder, read_manifest(folder)))
+        run = ScoredRun(folder, read_manifest(folder))
+        if any(one.manifest.name == run.manifest.name for one in found):
+            raise ConfigError(f"two runs are called '{run.manifest.name}'", "score one again with another --run")
+        found.append(run)
     return found
 
 

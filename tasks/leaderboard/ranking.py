@@ -1,5 +1,6 @@
 """A board: the editors of comparable runs under one instruction, ranked, with what every rank is worth."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -25,7 +26,8 @@ from tasks.leaderboard.entrants import Cell, Entrant, ScoredRun, entrants
 from tasks.metrics.score_summary import Mean
 
 RankBy = Literal["all", "scored"]
-AS_RUN: Final = "as run"
+# A terminal would obey them, and a run may be somebody else's.
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,8 @@ def _board(group: Group, granularity: Granularity, held: Sequence[Entrant], rank
     scores = {id(one): Mean.of(taken[id(one)].values()) for one in held}
     called = [one.used.editor for one in held]
     labels = {
-        id(one): f"{one.used.editor} ({one.run})" if called.count(one.used.editor) > 1 else one.used.editor
-        for one in held
+        id(one): _CONTROL.sub("\ufffd", name if called.count(name) == 1 else f"{name} ({one.run})")
+        for one, name in zip(held, called, strict=True)
     }
 
     def order(one: Entrant) -> tuple[float, str]:

@@ -192,9 +192,9 @@ def test_a_hundred_editors_take_seconds(tmp_path: Path) -> None:
 
 
 def test_hostile_names_stay_in_their_cell(tmp_path: Path) -> None:
-    write(tmp_path, "r", rows("a|b\n<script>*[x](y)`", SPREAD))
+    write(tmp_path, "r", rows("a|b\n\x1b[2J<script>*[x](y)`", SPREAD))
     (line,) = [text for text in markdown(board(tmp_path, "r"), published=False).splitlines() if "script" in text]
-    assert line.startswith("| 1 | a\\|b \\<script\\>\\*\\[x\\](y)\\` |")
+    assert line.startswith("| 1 | a\\|b\ufffd\ufffd\\[2J\\<script\\>\\*\\[x\\](y)\\` |")
 
 
 @pytest.mark.parametrize(
@@ -205,6 +205,13 @@ def test_mistakes_are_told(tmp_path: Path, names: Sequence[str], message: str) -
     write(tmp_path, "r", rows("a", SPREAD))
     with pytest.raises(ConfigError, match=message):
         opened(tmp_path, names)
+
+
+def test_two_runs_of_one_name_are_refused(tmp_path: Path) -> None:
+    for place in ("one", "other"):
+        write(tmp_path / place, "r", rows("a", SPREAD))
+    with pytest.raises(ConfigError, match="two runs are called 'r'"):
+        opened(tmp_path / "one", ["r", str(tmp_path / "other/runs/r/scores")])
 
 
 def test_a_table_that_its_manifest_does_not_name_is_refused(tmp_path: Path) -> None:
