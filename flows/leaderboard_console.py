@@ -43,8 +43,8 @@ def rank_and_show(
 
 
 def _name(names: Sequence[str]) -> str:
-    """A folder's name: the run's, or that of the first and a hash of all."""
-    first = re.sub(r"[^a-z0-9.-]+", "-", names[0].lower()).strip("-.") or "run"
+    """A folder's name: the run's, or that of the first by name and a hash of all; whoever was named first."""
+    first = re.sub(r"[^a-z0-9.-]+", "-", min(names).lower()).strip("-.") or "run"
     return first if len(names) == 1 else f"{first[:50]}-and-{len(names) - 1}-{fingerprint(sorted(names))[:8]}"
 
 

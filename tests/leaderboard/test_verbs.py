@@ -21,6 +21,7 @@ def test_a_leaderboard_prints_writes_and_says_where(tmp_path: Path) -> None:
         assert words in said.stdout
     told = json.loads(CliRunner().invoke(app, ["leaderboard", "q", "r", "-w", str(tmp_path), "--json"]).stdout)
     assert [[row["editor"] for row in board["rows"]] for board in told["boards"]] == [["[red]a", "b"], ["c"]]
+    assert told["page"] in "".join(said.stdout.split())  # the same folder, whoever is named first
     assert told["boards"][0]["rows"][0]["next"]["verdict"] == "better"
     assert "published" not in told
     assert Path(told["page"]).is_file()
