@@ -55,6 +55,14 @@ def review_of(run: Run) -> Review:
     return Review(run, asked, answers)
 
 
+def standing(run: Run) -> dict[str, Any] | None:
+    """`told` of the answers that a run rests on; None where it asks people nothing (yet)."""
+    if run.config.review.measure.board.name != "label_studio":
+        return None
+    asked = [(q, run.answers.to(q.digest)) for q in in_review(run.executor, run.executor.commits())]
+    return told(Review(run, asked, run.answers)) if asked else None
+
+
 def open_review(review: Review, tell: Tell) -> list[Opened]:
     """Make the projects, and the tasks that are not there."""
     run = review.run

@@ -23,6 +23,7 @@ from tasks.report.lean import GROUPINGS
 from tasks.report.sheets import Sheet, sheet
 from tasks.report.survey import Survey
 from tasks.report.thumbs import Thumbs
+from tasks.reviewing import standing
 
 PAGE: Final = 50  # sources; a run of no more has everything on one page
 
@@ -96,6 +97,7 @@ def write_report(run: Run, done: Sequence[dict[str, Commit]], folder: Path | str
         "index.html.j2",
         rows=rows,
         survey=survey,
+        reviewed=standing(run),
         accounts=asked,
         dollars=dollars_of(asked),
         notes=notes(asked, sent),
