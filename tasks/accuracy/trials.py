@@ -134,15 +134,20 @@ def attempt(trial: Trial, call: Calls, tell: Callable[[int, int], None]) -> Trie
 
     Raises:
         StoppedError: A budget, a key or a quota; run it again when that is mended.
+        WorkspaceError: Another process holds the workspace.
     """
     tried = Tried(verdicts=Verdicts(trial.config) if trial.planted else None)
-    for start in range(0, len(trial.sources), CHUNK):
-        with TemporaryDirectory(prefix="fedbench-") as folder:
-            images = ImageStore(Store(Path(folder)))
-            context = Context(trial.config.seed, images, call, lambda _: None)
-            photos = list(_photos(trial, trial.sources[start : start + CHUNK], images, tried))
-            _ask(trial, photos, context, tried)
-        tell(min(start + CHUNK, len(trial.sources)), len(trial.sources))
+    # Whoever holds the lock next empties `tmp`, so that no face stays behind a kill.
+    with trial.store.lock():
+        held = trial.store.path("tmp")
+        for start in range(0, len(trial.sources), CHUNK):
+            held.mkdir(exist_ok=True)
+            with TemporaryDirectory(dir=held) as folder:
+                images = ImageStore(Store(Path(folder)))
+                context = Context(trial.config.seed, images, call, lambda _: None)
+                photos = list(_photos(trial, trial.sources[start : start + CHUNK], images, tried))
+                _ask(trial, photos, context, tried)
+            tell(min(start + CHUNK, len(trial.sources)), len(trial.sources))
     return tried
 
 

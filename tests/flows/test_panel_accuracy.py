@@ -231,6 +231,22 @@ def test_nothing_is_asked_where_something_stands_against_it(
     assert not (tmp_path / "w/answers.sqlite").exists()
 
 
+def test_no_face_stays_behind_a_trial_that_was_killed(tmp_path: Path) -> None:
+    left = tmp_path / "w/tmp/killed/images/face.png"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"a face")
+    (tmp_path / "photos/happy").mkdir(parents=True)
+    (tmp_path / "photos/happy/a.png").write_bytes(b"no picture")
+    words = ("-w", tmp_path / "w", "--pool", f"folder={tmp_path / 'photos'}")
+    with Store(tmp_path / "w").lock():
+        left.parent.mkdir(parents=True)
+        left.write_bytes(b"of another trial")
+        assert run(*words).exit_code == 7
+        assert left.exists(), "it is at work"
+    assert run(*words).exit_code == 0
+    assert not list((tmp_path / "w").rglob("*.png"))
+
+
 def test_a_photo_that_cannot_be_read_is_told_and_counts_nowhere(tmp_path: Path) -> None:
     (tmp_path / "photos/happy").mkdir(parents=True)
     (tmp_path / "photos/happy/a.png").write_bytes(b"no picture")
