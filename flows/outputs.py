@@ -2,16 +2,18 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from rich.text import Text
 
 from flows.console import OUT, opened, print_json
-from schemas.records import Key
+from schemas.records import Key, Photo
 from tasks.dataset.read import data_set as read_data_set
 from tasks.dataset.read import plain_rows, tables
 from tasks.editors.outputs_check import Size, match
 from tasks.engine.errors import ConfigError
+from tasks.engine.recut import recut
+from tasks.engine.stage import Kept
 from tasks.generate import owed
 
 # By field of `Matched`, in words.
@@ -57,14 +59,21 @@ def triplets(folder: Path) -> dict[Key, Size | None]:
 
 
 def candidates(workspace: Path, run: str | None) -> dict[Key, Size | None]:
-    """What a run owes of the photos that are screened; those of one editor, since outputs stand for one."""
+    """What a run owes of the photos that are screened, built or not.
+
+    Outputs stand for one editor: for the run's `outputs` editors where it has some, else for any of them.
+    """
     made = opened(workspace, run)
+    measure = made.config.generate.measure
+    looked_up = {name for name, spec in measure.editors.items() if spec.name == "outputs"} or set(measure.editors)
     due: dict[Key, Size | None] = {}
-    for shard, done in zip(made.executor.shards, made.executor.commits(), strict=True):
-        if "screen" in done:
-            for photo in made.executor.kept("screen", shard, done):
-                for key in owed(made.config.generate.measure, photo.key, photo.expression):
-                    due[key._replace(editor="", attempt=0)] = (photo.height, photo.width)
+    for decided in recut(made.executor):
+        for outcome in decided.outcomes["screen"].values():
+            if isinstance(outcome, Kept):
+                photo = cast(Photo, outcome.output)
+                for key in owed(measure, photo.key, photo.expression):
+                    if key.editor in looked_up:
+                        due[key._replace(editor="")] = (photo.height, photo.width)
     if not due:
         raise ConfigError(f"run '{made.config.name}' has screened no photo", "run `fedbench build --dry-run` first")
     return due

@@ -43,7 +43,7 @@ class TripletRow(Record):
         background_rmse, registered_rmse: 0-255, outside both faces' dilated masks; the latter with `motion` undone.
         motion, moved: Of the whole picture, and whether beyond the config's limits; null where it cannot be told.
         raw_width, raw_height: Pixels the editor gave; the picture here has the source's.
-        editor_model, watermark: Who made it, by its provider's word, and what marks it; empty where nobody says.
+        editor_model, watermark: Who made it, by its provider's or the config's word, and its mark; or empty.
         score, rank: Fused fidelity 0..1 and its place among the source's verified candidates.
         label_source: Who said what the source shows: given (by the pool) or panel.
         traits: What the pool says of the person, for slices ("gender=female").
@@ -104,8 +104,7 @@ class RejectedRow(Record):
     """A source or candidate that is not in the data set, and where and why it ended.
 
     Attributes:
-        stage: Where it ended.
-        status: rejected, failed or waiting; kept only for a source that owed no candidate.
+        stage, status: Where it ended: rejected, failed or waiting; kept only for a source that owed no candidate.
         reason: A reason or a kind of failure.
         evidence: The numbers behind it in words.
         image: The candidate's picture; null for sources, which are not ours to give away.
@@ -185,12 +184,13 @@ class RoleUsed(Record):
 
     Attributes:
         role: editor, voter, captioner, writer, judge or checker.
-        adapter, family: Its name, or what the config calls the model behind it; of its models, empty without any.
+        adapter, called, family: Its (model's) name; what rows call it, where they do otherwise; of its models, if any.
         conflicts: Why what it makes cannot be vouched for by others here, or what it cannot vouch for.
     """
 
     role: str
     adapter: str
+    called: str = ""
     version: int
     family: str
     conflicts: tuple[str, ...]

@@ -191,7 +191,7 @@ class Candidate(Record):
         changed_pixels: Share of pixels that differ from the source by more than 2 levels, 0..1.
         local_change: Largest blurred difference to the source, in levels 0-255 (`tasks.metrics.unchanged`).
         motion: Of the whole picture against the source; None where it cannot be told.
-        model, watermark: Who made it, by its provider's word, and what marks it; empty where nobody says.
+        model, watermark: Who made it, by its provider's or the config's word, and its mark; empty if nobody says.
     """
 
     key: KeyField

@@ -22,6 +22,11 @@ class Adapter(Section):
         """What people call it: its parameter `name`, where it has one, else the adapter's name."""
         return str(self.params.get("name") or self.name)
 
+    @property
+    def model(self) -> str:
+        """The model that its parameters name; empty where they name none."""
+        return str(self.params.get("name") or self.params.get("model") or "")
+
 
 def _bare_name(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value

@@ -104,7 +104,8 @@ class Generate(Stage[Photo, Candidate]):
             if known is None:
                 pending[key] = (request_key, request)
             else:
-                yield key, _candidate(key, request, source, *known, watermark)
+                picture, raw_size, model = known
+                yield key, _candidate(key, request, source, picture, raw_size, model or spec.model, watermark)
         if not pending:
             return
         maker = EDITORS.get(spec.name, spec.params)
@@ -125,7 +126,7 @@ class Generate(Stage[Photo, Candidate]):
             picture = ctx.images.put(resized(made.pixels, source.pixels.shape))
             raw_size = (made.pixels.shape[0], made.pixels.shape[1])
             ctx.images.remember_edit(request_key, picture.digest, raw_size, source.digest, made.model)
-            yield key, _candidate(key, request, source, picture, raw_size, made.model, watermark)
+            yield key, _candidate(key, request, source, picture, raw_size, made.model or spec.model, watermark)
 
     def cut(self, items: Sequence[Item[Photo, Candidate]]) -> Iterator[tuple[Key, Outcome]]:
         for item in items:

@@ -31,15 +31,27 @@ class _Part:
     role: str
     name: str
     label: str
+    called: str
     family: str
     adapter: type[Adapter]
     version: int
 
 
-def cast_of(config: BuildConfig) -> Iterator[tuple[str, Spec]]:
-    """(role, adapter's spec) of everybody who made or checked something, in the order the data flows."""
-    for editor in {editor.name: editor for editor in config.generate.measure.editors.values()}.values():
-        yield "editor", editor
+def cast_of(config: BuildConfig) -> Iterator[tuple[str, str, str, Spec]]:
+    """Everybody who made or checked something, in the order the data flows.
+
+    Yields:
+        Role; what people call it, of an editor its model; what rows call it where that differs, else ""; its spec.
+    """
+    # Several editors may be of one adapter, so rows' names tell them apart.
+    for called, editor in config.generate.measure.editors.items():
+        label = editor.model or editor.name
+        yield "editor", label, called if called != label else "", editor
+    for role, spec in _others(config):
+        yield role, spec.label, "", spec
+
+
+def _others(config: BuildConfig) -> Iterator[tuple[str, Spec]]:
     for voter in config.verify.measure.panel:
         yield "voter", voter
     yield "captioner", config.caption.measure.describer
@@ -55,14 +67,15 @@ def roles_of(config: BuildConfig, stages: Mapping[str, Sequence[AnswersUsed]]) -
     An adapter stands there once for each of its versions whose answers were taken (`stages`).
     """
     parts = [
-        _Part(role, spec.name, spec.label, _family(role, spec), _registry(role).adapter_class(spec.name), version)
-        for role, spec in cast_of(config)
+        _Part(role, spec.name, label, called, _family(role, spec), _registry(role).adapter_class(spec.name), version)
+        for role, label, called, spec in cast_of(config)
         for version in _versions(role, spec.name, stages.get(_STAGES[role], ()))
     ]
     return tuple(
         RoleUsed(
             role=part.role,
             adapter=part.label,
+            called=part.called,
             version=part.version,
             family=part.family,
             conflicts=tuple(dict.fromkeys(words for other in parts for words in _conflicts(part, other))),

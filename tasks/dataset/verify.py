@@ -166,6 +166,6 @@ def _pools(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:
 
 def _roles(manifest: Manifest, config: BuildConfig) -> Iterator[Fault]:
     """The makers and checkers must be the config's."""
-    said = {(role.role, role.adapter): None for role in manifest.roles}
-    if list(said) != list({(role, spec.label): None for role, spec in cast_of(config)}):
+    said = {(role.role, role.adapter, role.called): None for role in manifest.roles}
+    if list(said) != list({(role, label, called): None for role, label, called, _ in cast_of(config)}):
         yield Fault("manifest.json", "roles", "they are not those of the config")

@@ -117,7 +117,8 @@ class InFolder:
     def __init__(self, root: Path, pattern: str) -> None:
         try:
             used = {field for _, field, _, _ in string.Formatter().parse(pattern) if field is not None}
-        except ValueError:  # a brace that is never closed
+            _name(pattern, Key("p", "s", "t"))
+        except (ValueError, LookupError, AttributeError, MemoryError):  # a brace never closed, a format of its own
             used = set()
         if not used <= FIELDS or "target" not in used or not used & {"source_id", "source_stem"}:
             raise ConfigError(
@@ -144,16 +145,20 @@ class InFolder:
 
     def wanted(self, key: Key) -> str:
         """The name that the pattern gives a key's output, without an extension."""
-        id_ = key.source_id
-        stem = str(PurePosixPath(id_).with_suffix("")) if PurePosixPath(id_).suffix.lower() in EXTENSIONS else id_
-        fields = {"pool": key.pool, "source_id": id_, "source_stem": stem, "target": key.target, "attempt": key.attempt}
-        return str(PurePosixPath(self._pattern.format(**fields)))
+        return _name(self._pattern, key)
 
     def files(self) -> list[Path]:
         return [self._root / unescape(name) for name in self.names]
 
     def read(self, name: str) -> bytes:
         return read_inside(self._root, unescape(name))
+
+
+def _name(pattern: str, key: Key) -> str:
+    id_ = key.source_id
+    stem = str(PurePosixPath(id_).with_suffix("")) if PurePosixPath(id_).suffix.lower() in EXTENSIONS else id_
+    fields = {"pool": key.pool, "source_id": id_, "source_stem": stem, "target": key.target, "attempt": key.attempt}
+    return str(PurePosixPath(pattern.format(**fields)))
 
 
 class InTable:
@@ -202,11 +207,13 @@ class InTable:
         """Name, cells, and where its `image` lies, of every row."""
         try:
             if self._path.suffix.lower() == ".jsonl":
-                for number, line in enumerate(self._path.read_text(encoding="utf-8-sig").splitlines(), 1):
+                # Not splitlines: a name may hold a separator of Unicode's.
+                for number, line in enumerate(self._path.read_text(encoding="utf-8-sig").split("\n"), 1):
                     if line.strip():
                         cells = json.loads(line)
                         if not isinstance(cells, dict):
                             raise ValueError(f"row {number} is no JSON object")
+                        json.dumps(cells, ensure_ascii=False).encode()  # half of a surrogate pair is no name
                         yield f"row {number}", cells, None
                 return
             import pyarrow.parquet as pq
@@ -218,7 +225,11 @@ class InTable:
                 for row, cells in enumerate(file.read_row_group(group, columns=columns).to_pylist()):
                     number += 1
                     yield f"row {number}", cells, (group, row) if pictured else None
-        except (OSError, ValueError) as error:  # wrong UTF-8, wrong JSON and ArrowInvalid are ValueErrors
+        except (
+            OSError,
+            ValueError,
+            RecursionError,
+        ) as error:  # a ValueError: wrong UTF-8 or JSON, ArrowInvalid
             what = str(error).partition("\n")[0]
             raise ConfigError(f"editor 'outputs': {self._path}: {what}", "a .jsonl or .parquet file, whole") from None
 

@@ -17,12 +17,11 @@ Batching = Literal["prompts", "repeat", "embeds", "no"]
 class Lora(Section):
     """Weights on top of an editor's own: a LoRA of one safetensors file, fused into it.
 
-    The file lies in the hub's cache (`repository` at `revision`), or in `folder`, whose digest `revision` then is.
+    The file lies in the hub's cache (`repository` at `revision`), or in the editor's `lora_folder`.
     """
 
     repository: str = Field(default="", description="Id at the hub; of one in a folder, what you call it.")
-    revision: str = Field(default="", description="Commit at the hub, 40 hexadecimal digits, or the folder's digest.")
-    folder: str = Field(default="", description="Where it lies, if not in the hub's cache.")
+    revision: str = Field(default="", description="Commit at the hub, 40 hexadecimal digits, or the file's sha256.")
     file: str = Field(default="pytorch_lora_weights.safetensors", pattern=r"\.safetensors$")
     scale: float = Field(default=1.0, description="How strongly it is fused.")
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tasks.engine.errors import TransientError
+from tasks.providers.asking import stays_here
 from tasks.providers.drawing import Arrived, Sketch
 from tasks.providers.line import Line, seed_of
 from tasks.providers.web import ask_json, check_address
@@ -31,6 +32,7 @@ async def job(line: Line, sketch: Sketch) -> Arrived:
         }
         sent = await _asked(line, "POST", f"{base}/v1/{line.model}", body)
         line.job = str(sent.get("polling_url") or f"{base}/v1/get_result?id={sent.get('id', '')}")
+        check_address(line.job, here=stays_here(line.route))
         _check_host(line.job, base)
     while True:
         told = await _asked(line, "GET", line.job)
@@ -57,7 +59,6 @@ async def _asked(line: Line, method: str, url: str, body: Any = None) -> dict[st
 
 def _check_host(url: str, base: str) -> None:
     """The key goes only where it belongs: to the host that was asked, and to others of its domain."""
-    check_address(url)
     host, own = (urlsplit(one).hostname or "" for one in (url, base))
     if host != own and not host.endswith("." + ".".join(own.split(".")[-2:])):
         raise TransientError(f"the job would be asked after at another host: {host}")

@@ -11,6 +11,7 @@ from tasks.engine.calls import Calls
 from tasks.engine.errors import ConfigError, FatalError, ItemFailed, PermanentError, TransientError
 from tasks.engine.ledger import Reply
 from tasks.providers import loop
+from tasks.providers.asking import stays_here
 from tasks.providers.completion import Way
 from tasks.providers.drawing import Arrived, Drawn, Sketch, drawing_request, drawn_in, stored
 from tasks.providers.line import Line
@@ -125,7 +126,7 @@ class _Sender:
 
     async def _fetched(self, url: str) -> bytes:
         async with asyncio.timeout(self._route.timeout_s):
-            return await fetch(url)
+            return await fetch(url, here=stays_here(self._route))
 
     def _reply(self, arrived: Arrived) -> Reply:
         usage, price = arrived.usage or {}, self._route.price

@@ -57,8 +57,13 @@ async def ask_json(route: Route, method: str, url: str, **request: Any) -> tuple
     return told, data
 
 
-async def fetch(url: str, *, max_bytes: int = MAX_BYTES) -> bytes:
+async def fetch(url: str, *, here: bool, max_bytes: int = MAX_BYTES) -> bytes:
     """The bytes of a picture at an address. No key is sent, and few redirects are followed.
+
+    Args:
+        url: The address, by whoever answered.
+        here: Whether that is a server of the user's own, which may name this machine.
+        max_bytes: What is longer is refused.
 
     Raises:
         Gone: The address holds nothing (any more).
@@ -67,11 +72,11 @@ async def fetch(url: str, *, max_bytes: int = MAX_BYTES) -> bytes:
     import httpx
 
     for _ in range(_REDIRECTS + 1):
-        check_address(url)
+        check_address(url, here=here)
         try:
             async with _client().stream("GET", url) as response:
                 if response.status_code in _MOVED:
-                    url = urljoin(url, response.headers.get("location", ""))
+                    url = _joined(url, response.headers.get("location", ""))
                     continue
                 if response.status_code != 200:
                     kind = Gone if response.status_code in _GONE else TransientError
@@ -84,22 +89,33 @@ async def fetch(url: str, *, max_bytes: int = MAX_BYTES) -> bytes:
     raise TransientError("the answer's picture is redirected too often")
 
 
-def check_address(url: str) -> None:
-    """Refuse what is neither https nor on this machine, and addresses of private networks.
+def check_address(url: str, *, here: bool) -> None:
+    """Refuse what is no https address, and those of private networks; of this machine only where it is to be trusted.
 
     Raises:
         TransientError: It is refused; the provider may name another one next time.
     """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        raise TransientError("the answer lies at an address that is not fetched from: it is none") from None
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:
         address = None
-    here = address is not None and address.is_loopback
-    inner = address is not None and not address.is_global and not here
-    if inner or not (parts.scheme == "https" or (parts.scheme == "http" and here)):
+    own = address is not None and address.is_loopback
+    inner = address is not None and not address.is_global and not (own and here)
+    if inner or not (parts.scheme == "https" or (parts.scheme == "http" and own)):
         raise TransientError(f"the answer lies at an address that is not fetched from: {parts.scheme}://{host}")
+
+
+def _joined(url: str, location: str) -> str:
+    """Where a redirect leads."""
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        return location  # no address, as whoever checks it will say
 
 
 async def _read(response: Any, most: int) -> bytes:

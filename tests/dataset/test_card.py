@@ -67,6 +67,18 @@ def test_makers_do_not_conflict_with_makers() -> None:
     assert voter.conflicts
 
 
+def test_editors_of_one_adapter_are_told_apart() -> None:
+    """The first made most ground truths, so the card must not name the last for all of them."""
+    first, second = ({"name": "outputs", "params": {"root": "x", "name": name, "family": name}} for name in "ab")
+    lazy = {"name": "warp", "params": {"intensity": 0.3}}
+    more = [
+        {"target": "sad", "editor": editor, "called": called} for editor, called in ((second, "two"), (lazy, "lazy"))
+    ]
+    used = roles_of(config(generate={"measure": {"editor": first, "top_up": more}}), {})
+    editors = [(role.adapter, role.called, role.family) for role in used if role.role == "editor"]
+    assert editors == [("a", "outputs", "a"), ("b", "two", "b"), ("warp", "lazy", "MediaPipe")]
+
+
 def test_licences_by_pool(small: Built) -> None:
     head, *rows = table(card_of(small.folder), "## Licences")
     assert head == ["pool", "kind", "may be passed on", "licence", "sources"]

@@ -189,6 +189,7 @@ def test_a_table_of_bytes(struct: bool, tmp_path: Path) -> None:
         ([{"pool": "p", "source_id": "a", "target": "bored", "path": "x"}], "row 1: no key"),
         ([{"path": "x"}], "row 1: no key"),
         ([["a"]], "row 1 is no JSON object"),
+        ([{"key": "p/a:sad", "path": "\x0c\u2028"}, ["a"]], "row 2 is no JSON object"),
     ],
 )
 def test_a_wrong_table_is_one_line(rows: list[Any], words: str, tmp_path: Path) -> None:
@@ -200,6 +201,9 @@ def test_a_wrong_table_is_one_line(rows: list[Any], words: str, tmp_path: Path) 
 def test_a_wrong_folder_or_pattern_is_one_line(tmp_path: Path) -> None:
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(b"PAR1 no")
+    deep, half = tmp_path / "deep.jsonl", tmp_path / "half.jsonl"
+    deep.write_text("[" * 100_000)
+    half.write_text('{"key": "p/a:sad", "path": "\\ud800"}')
     for params, words in (
         ({}, "nothing says"),
         ({"root": str(tmp_path / "gone")}, "does not exist"),
@@ -208,6 +212,11 @@ def test_a_wrong_folder_or_pattern_is_one_line(tmp_path: Path) -> None:
         ({"root": str(every(tmp_path / "full")), "pattern": "{source_id}"}, "does not tell outputs apart"),
         ({"root": str(tmp_path / "full"), "pattern": "{target}/{name}"}, "does not tell outputs apart"),
         ({"root": str(tmp_path / "full"), "pattern": "{target"}, "pattern"),
+        ({"root": str(tmp_path / "full"), "pattern": "{target}{source_id:{x}}"}, "pattern"),
+        ({"root": str(tmp_path / "full"), "pattern": "{target}{source_id:d}"}, "pattern"),
+        ({"root": str(tmp_path / "full"), "pattern": "{target}{source_id!z}"}, "pattern"),
+        ({"root": str(deep)}, "deep.jsonl: "),
+        ({"root": str(half)}, "half.jsonl: "),
     ):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(ConfigError, match=words):

@@ -132,3 +132,20 @@ def test_outputs_are_matched_to_a_run_and_to_a_data_set(finished: Finished, tmp_
     result = call("outputs", "check", "mine", "-w", folder)
     assert "missing" in result.stdout
     assert one_line(call("outputs", "check", "gone", "-w", folder).stderr)
+
+
+def test_outputs_are_matched_to_what_a_dry_run_screened(tmp_path: Path) -> None:
+    """Every attempt of the editor that looks outputs up, and none of the others'."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    cv2.imwrite(str(mine / "left-over_sad_0.png"), cv2.imread(str(file_of("hopper"))))
+    pattern = "{source_id}_{target}_{attempt}"
+    editor = json.dumps({"name": "outputs", "params": {"root": str(mine), "pattern": pattern}})
+    more = f"generate.measure.top_up=[{{target: sad, attempts: 2, editor: {editor}}}]"
+    sets = [word for text in ("limit=1", "generate.measure.targets=[sad, happy]", more) for word in ("--set", text)]
+    result = call("build", "--preset", "demo", "--dry-run", "-w", "w", *sets)
+    assert result.exit_code == 0, result.output
+    told = answered("outputs", "check", mine, "--pattern", pattern, "-w", "w", code=3)
+    assert told["owed"] == 2
+    assert [words.rpartition("_")[2] for words in told["missing"]] == ["0.*", "1.*"]
+    assert told["extra"] == ["left-over_sad_0.png"]

@@ -144,13 +144,30 @@ def test_a_job_under_way_is_asked_after_again_and_not_sent_again(opened: Opened,
 
 
 def test_addresses_that_are_not_fetched_from() -> None:
-    for url in ("https://cdn.example/x.png", "http://127.0.0.1:8/x", "http://localhost/x", "http://[::1]/x"):
-        check_address(url)
-    for url in ("http://cdn.example/x", "ftp://127.0.0.1/x", "file:///etc/passwd", "https://10.0.0.1/x", "x.png"):
+    own = ("http://127.0.0.1:8/x", "http://localhost/x", "http://[::1]/x", "https://127.0.0.1/x")
+    for url in ("https://cdn.example/x.png", *own):
+        check_address(url, here=True)
+    check_address("https://cdn.example/x.png", here=False)
+    for url in own:  # of a service elsewhere, whose words must not make this machine ask its own servers
         with pytest.raises(TransientError, match="not fetched from"):
-            check_address(url)
-    with pytest.raises(TransientError):
-        check_address("https://169.254.169.254/latest/meta-data")
+            check_address(url, here=False)
+    inner = ("https://10.0.0.1/x", "https://169.254.169.254/latest/meta-data")
+    for url in ("http://cdn.example/x", "ftp://127.0.0.1/x", "file:///etc/passwd", *inner, "x.png", "http://[::1"):
+        with pytest.raises(TransientError, match="not fetched from"):
+            check_address(url, here=True)
+
+
+def test_an_answer_at_no_address_fails_and_one_at_this_machine_is_not_fetched_for_a_stranger(
+    opened: Opened, provider: ImageLoopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.always = "url"
+    with monkeypatch.context() as broken:
+        broken.setattr(provider, "_laid", lambda _: "http://[::1")
+        ended = edited(opened(attempts=1), editor(way(provider.url)), 1)
+    assert ended.startswith("provider for now: the answer lies at")
+    monkeypatch.setattr("tasks.providers.images.stays_here", lambda _: False)
+    assert edited(opened(attempts=1), editor(way(provider.url)), 2).startswith("provider for now: the answer lies at")
+    assert provider.fetched == []
 
 
 def test_an_edit_is_known_again_by_what_decides_it(opened: Opened, provider: ImageLoopback) -> None:
