@@ -113,7 +113,9 @@ class ApiEditor(Adapter):
 def read(drawn: Drawn, blobs: Blobs) -> Edit | ItemFailed:
     """The picture of an answer, or REFUSED or BAD_OUTPUT with the words that came instead."""
     if drawn.refusal or not drawn.picture:
-        words = " ".join((drawn.refusal or drawn.text).split())[:200]
+        # Of a stranger's words nothing that steers a terminal.
+        words = "".join(one if one.isprintable() else " " for one in drawn.refusal or drawn.text)
+        words = " ".join(words.split())[:200]
         return ItemFailed(FailureKind.REFUSED, f"{drawn.model}: {words or 'no picture, and no word why'}")
     try:
         return Edit(decode(blobs.get(drawn.picture)), drawn.model)

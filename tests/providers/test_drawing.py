@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from schemas.outcomes import FailureKind
 from tasks.editors import Edit
+from tasks.editors.api import read
 from tasks.engine.calls import Calls
 from tasks.engine.decode import decode
 from tasks.engine.errors import ConfigError, ItemFailed, NotSent, StoppedError, TransientError, WorkspaceError
 from tasks.engine.fingerprint import sha256
-from tasks.providers.drawing import Sketch, drawing_request
+from tasks.providers.drawing import Drawn, Sketch, drawing_request
 from tasks.providers.web import check_address
 from tests.providers.asking import KEY, KEY_ENV
 from tests.providers.drawing import SIDE, edited, editor, request, way
@@ -232,6 +233,11 @@ def test_the_budget_holds_by_the_price_of_a_picture(opened: Opened, provider: Im
     with pytest.raises(StoppedError, match=r"role_budgets.editor: \$0.0800 of \$0.1000 is spent"):
         edited(calls, by, 3)
     assert len(provider.met) == 2
+
+
+def test_a_strangers_words_steer_no_terminal(opened: Opened) -> None:
+    failed = read(Drawn("", "", "", "\x1b]0;own\x07no\x9b31m\n faces: né", "m"), opened().blobs)
+    assert str(failed) == "m: ]0;own no 31m faces: né"
 
 
 def test_unknown_prices_are_null(opened: Opened, provider: ImageLoopback) -> None:
