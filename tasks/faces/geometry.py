@@ -4,7 +4,7 @@ Landmark names follow the picture: "left" is the left side of the picture, which
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import cv2
@@ -104,14 +104,6 @@ def face_mask(shape: tuple[int, ...], face: Face, dilate: float = 0.0) -> NDArra
         distance = cv2.distanceTransform(1 - mask, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
         return np.asarray(distance <= radius, np.bool_)
     return mask.astype(np.bool_)
-
-
-def union_mask(shape: tuple[int, ...], faces: Iterable[Face], dilate: float = 0.0) -> NDArray[np.bool_]:
-    """The pixels of any of `faces` (such as a source's and its edit's), each widened; (H, W) bool."""
-    mask = np.zeros(shape[:2], np.bool_)
-    for face in faces:
-        mask |= face_mask(shape, face, dilate)
-    return mask
 
 
 def context_box(box: NDArray[np.float32], scale: float) -> Square:

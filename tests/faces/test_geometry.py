@@ -57,12 +57,6 @@ def test_masks(face: Face) -> None:
     assert grown[1] - grown[0] == pytest.approx(0.3 * geometry.inter_eye_distance(face), abs=1)
 
 
-def test_union_mask(face: Face) -> None:
-    shape = photo("astronaut").pixels.shape
-    assert (geometry.union_mask(shape, [face, face], 0.1) == geometry.face_mask(shape, face, 0.1)).all()
-    assert not geometry.union_mask(shape, []).any()
-
-
 def test_crops_repeat_the_border() -> None:
     pixels = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
     cut = geometry.crop(pixels, Square(-1, -1, 4), 4)
