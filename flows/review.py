@@ -45,16 +45,18 @@ def collect_review_flow(config: BuildConfig, workspace: str = "workspace", go_on
         get_run_logger().warning("%s", note)
     numbers = told(_review(config, workspace))
     key = f"review-{config.name}"
-    create_markdown_artifact(numbers_markdown(numbers), key=key, description="How the review stands")
+    create_markdown_artifact(
+        numbers_markdown(numbers, config.review.gold_pass), key=key, description="How the review stands"
+    )
     enough = numbers["decided"] >= config.review.enough * numbers["sources"]
     if go_on and enough and numbers["decided"] > numbers["published"]:
         build_dataset(config, workspace)
 
 
-def numbers_markdown(numbers: dict[str, Any]) -> str:
+def numbers_markdown(numbers: dict[str, Any], gold_pass: float = 0.0) -> str:
     """The statistics as Markdown."""
     rows = ["| annotator | answered | as decided | as the other two | chose A |", "|:--|--:|--:|--:|--:|"]
     for name, one in numbers["annotators"].items():
         shares = (percent(one[column]) for column in ("with_majority", "with_the_others", "position"))
         rows.append(f"| {name} | {one['answered']} of {one['of']} | {' | '.join(shares)} |")
-    return "\n".join([*rows, "", *(f"- {line}" for line in lines_of(numbers))]) + "\n"
+    return "\n".join([*rows, "", *(f"- {line}" for line in lines_of(numbers, gold_pass))]) + "\n"

@@ -16,8 +16,9 @@ from tasks.reviewing import Review, collect_review, open_review, review_of, told
 
 def show_opened(workspace: Path, run: str | None, sets: Sequence[str], *, as_json: bool) -> None:
     """Open the review, and say where it is."""
+    review = review_of(opened(workspace, run, sets))
     projects = open_review(
-        review_of(opened(workspace, run, sets)),
+        review,
         lambda who, done, total: ERR.print(f"{who}: {done} of {total} tasks", highlight=False),
     )
     if as_json:
@@ -30,6 +31,9 @@ def show_opened(workspace: Path, run: str | None, sets: Sequence[str], *, as_jso
     for one in projects:
         table.add_row(one.annotator + (" (single)" if one.single else ""), f"{one.tasks}", f"{one.added}", one.url)
     OUT.print(table if projects else "Nobody is to be asked: everything is decided.")
+    for line in lines_of(told(review)):
+        if line.startswith("work "):
+            OUT.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_collected(workspace: Path, run: str | None, sets: Sequence[str], *, as_json: bool) -> None:
@@ -78,7 +82,7 @@ def show_played(workspace: Path, run: str | None, how: Behaviour, *, as_json: bo
 def show_numbers(numbers: dict[str, Any], review: Review) -> None:
     """The statistics as tables."""
     OUT.print(numbers_table(numbers))
-    for line in lines_of(numbers):
+    for line in lines_of(numbers, review.run.config.review.gold_pass):
         OUT.print(line, markup=False, highlight=False, soft_wrap=True)
     if numbers["decided"] == numbers["sources"]:
         OUT.print("Everything is decided: build again.")
@@ -105,8 +109,8 @@ def numbers_table(numbers: dict[str, Any]) -> Table:
     return table
 
 
-def lines_of(numbers: dict[str, Any]) -> list[str]:
-    """Everything else, a line each."""
+def lines_of(numbers: dict[str, Any], gold_pass: float = 0.0) -> list[str]:
+    """Everything else, a line each; who is below the pass mark of gold tasks is told so."""
     alpha = numbers["alpha"]
     lines = [
         f"decided    {numbers['decided']} of {numbers['sources']} sources: {numbers['chosen']} have a ground truth, "
@@ -123,6 +127,14 @@ def lines_of(numbers: dict[str, Any]) -> list[str]:
         lines.insert(1, sample_line(numbers["sample"]))
     if numbers["simulated"]:
         lines.insert(0, f"simulated  {numbers['simulated']} answers are played: nothing here says anything of people")
+    left = numbers["left"]
+    if left["answers"]:
+        lines.append(
+            f"work       {left['answers']} answers are owed at least: {left['hours']:.1f} hours of people's time, at "
+            f"{left['seconds']:.0f} s each ({left['basis']})"
+        )
+    for name, one in numbers["gold"].items():
+        lines.append(f"gold       {name}: left the spoilt finalist in {percent(one)}{below(one, gold_pass)}")
     for voter, one in numbers["voters"].items():
         lines.append(
             f"voter      {voter}: usable {percent(one['approved_usable'])} of what it approved, "
@@ -133,6 +145,10 @@ def lines_of(numbers: dict[str, Any]) -> list[str]:
     if numbers["changed_since_published"]:
         lines.append(f"changed    {numbers['changed_since_published']} answers to published decisions changed since")
     return lines
+
+
+def below(one: dict[str, Any], mark: float) -> str:
+    return f"; BELOW the pass mark of {mark:.0%}" if one["value"] is not None and one["value"] < mark else ""
 
 
 def sample_line(sample: dict[str, Any]) -> str:

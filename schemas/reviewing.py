@@ -55,6 +55,15 @@ class Review(Section):
         le=1,
         description="Share of the sources in review that must be decided before a build publishes; 0: any.",
     )
+    gold: float = Field(
+        default=0.0,
+        ge=0,
+        le=0.5,
+        description="Share of the sources beside which annotators get a gold task; ours: none.",
+    )
+    gold_pass: float = Field(
+        default=0.8, ge=0, le=1, description="Share of gold tasks below which an annotator is named; ours."
+    )
     max_error: float = Field(
         default=0.1,
         ge=0,

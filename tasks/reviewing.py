@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from schemas.expressions import POLARITY, Expression
@@ -9,8 +10,9 @@ from schemas.records import Ballots
 from schemas.reviews import Answer, Question
 from tasks.boards import collecting
 from tasks.boards.access import read_access
-from tasks.boards.answers import Answers, answers_for, changed_since_final, final_of
+from tasks.boards.answers import Answers, answers_for, changed_since_final, final_of, heard
 from tasks.boards.collecting import Collected
+from tasks.boards.gold import gold_of, scores
 from tasks.boards.projects import Desk, Opened, Tell
 from tasks.boards.statistics import statistics
 from tasks.boards.votes import verdict
@@ -67,7 +69,43 @@ def open_review(review: Review, tell: Tell) -> list[Opened]:
     """Make the projects, and the tasks that are not there."""
     run = review.run
     access = read_access(run.store)
-    return Desk(run.store, access, run.config.name, run.config.review.cut, tell).open(review.asked)
+    answers: dict[str, list[Answer]] = defaultdict(list)
+    for one in heard(run.store).values():
+        if not one.gone:
+            answers[one.question].append(one)
+    golds = {beside: (gold, answers[gold.digest]) for beside, gold in _golds(review, access.key).items()}
+    return Desk(run.store, access, run.config.name, run.config.review.cut, tell).open(review.asked, golds)
+
+
+def _golds(review: Review, key: bytes) -> dict[str, Question]:
+    """The run's gold tasks, by the digest of the question that each is hidden beside."""
+    made = {question.digest: gold_of(key, question, review.run.config.review.gold) for question, _ in review.asked}
+    return {beside: gold for beside, gold in made.items() if gold is not None}
+
+
+def _gold_scores(review: Review) -> dict[str, Any]:
+    config = review.run.config.review
+    if not config.gold:
+        return {}
+    golds = {gold.digest: gold for gold in _golds(review, read_access(review.run.store).key).values()}
+    return scores(heard(review.run.store).values(), golds, [*config.cut.annotators, *config.cut.former])
+
+
+def _work_left(review: Review) -> dict[str, Any]:
+    """How many answers are owed, and people's hours for them: at the measured median, or as the config says."""
+    cut, owed = review.run.config.review.cut, 0
+    for _, answers in review.asked:
+        if verdict(answers, cut).usable is None:
+            given = sum(one.annotator in (*cut.annotators, *cut.former) for one in answers)
+            owed += max(1, cut.votes - given)
+    timed = [one.seconds for _, answers in review.asked for one in answers if one.seconds is not None]
+    seconds = median(timed) if timed else review.run.config.forecast.annotator_seconds
+    return {
+        "answers": owed,
+        "seconds": seconds,
+        "basis": "measured" if timed else "assumed",
+        "hours": owed * seconds / 3600,
+    }
 
 
 def collect_review(review: Review) -> Collected:
@@ -86,6 +124,8 @@ def told(review: Review) -> dict[str, Any]:
     published = sum(question.digest in final for question, _ in review.asked)
     return found | {
         "sample": sample.model_dump() if sample else None,
+        "gold": _gold_scores(review),
+        "left": _work_left(review),
         "voters": _voters(review),
         "published": published,
         "changed_since_published": len(changed),

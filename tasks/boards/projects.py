@@ -27,6 +27,8 @@ ADDRESS: Final = f"/data/local-files/?d={FOLDER.removeprefix(ROOT).strip('/')}/"
 BATCH: Final = 1000
 # Told after every batch: project, tasks there, tasks in all.
 Tell = Callable[[str, int, int], None]
+# A question and the answers that there are.
+Asked = tuple[Question, Sequence[Answer]]
 
 
 @dataclass(frozen=True)
@@ -147,27 +149,32 @@ class Desk:
     cut: ReviewCut
     tell: Tell
 
-    def open(self, asked: Sequence[tuple[Question, Sequence[Answer]]]) -> list[Opened]:
+    def open(self, asked: Sequence[Asked], golds: Mapping[str, Asked] | None = None) -> list[Opened]:
         """Ask everybody what they are to be asked; what is there already stays.
 
         Args:
             asked: The run's questions, each with the answers that there are.
+            golds: By the digest of the question that they are hidden beside, gold tasks with the answers to them.
 
         Raises:
             ConfigError, WorkspaceError: In words; the next call does the rest.
         """
-        access = self.access
+        access, golds = self.access, golds or {}
+        every = [question for question, _ in (*asked, *golds.values())]
         with one_at_a_time(self.store), Studio(access.url, access.token(ADMIN)) as studio:
             accounts(studio, people(self.cut))
-            remember(self.store, (question for question, _ in asked))
-            show(self.store, access.key, (question for question, _ in asked))
+            remember(self.store, every)
+            show(self.store, access.key, every)
             opened = []
             for name in people(self.cut):
+                due = [one for one in asked if wanted(name, one[1], self.cut)]
+                if name in self.cut.annotators:
+                    due += [golds[question.digest] for question, _ in due if question.digest in golds]
                 for single in (False, True):
                     mine = {
                         item_of(access.key, question, name): (question, any(one.annotator == name for one in answers))
-                        for question, answers in asked
-                        if (len(question.finalists) == 1) is single and wanted(name, answers, self.cut)
+                        for question, answers in due
+                        if (len(question.finalists) == 1) is single
                     }
                     if mine:
                         opened.append(self._fill(studio, name, single, mine))

@@ -9,6 +9,7 @@ from schemas.reviewing import ReviewCut
 from schemas.reviews import Quality, Question
 from tasks.boards.access import Access
 from tasks.boards.blind import PLAYED, in_order, item_of, share
+from tasks.boards.gold import is_gold, spoilt
 from tasks.boards.projects import find_projects, mark_of, people
 from tasks.boards.questions import asked
 from tasks.boards.studio import Studio
@@ -34,6 +35,8 @@ class Behaviour:
 
 def truth(question: Question, seed: int) -> str:
     """What everybody would find without noise: the picture of a finalist, "both" or "neither"."""
+    if is_gold(question.digest):
+        return next((one.image for one in question.finalists if one.image != spoilt(question)), "neither")
     luck = share(b"played", "truth", str(seed), question.digest)
     if luck < 0.1:
         return "neither"
