@@ -15,10 +15,12 @@ from tasks.boards.forget import forget_review
 from tasks.boards.gold import SPOILT, gold_of, is_gold, scores, spoilt
 from tasks.boards.pictures import FOLDER, show
 from tasks.boards.questions import asked, remember
-from tasks.boards.simulate import truth
+from tasks.boards.simulate import Behaviour, play, truth
 from tasks.engine.store import Store
+from tasks.reviewing import collect_review, open_review, told
 from tests import fakes
 from tests.review.asking import answer, best, both, config, questions, say
+from tests.review.conftest import Server
 from tests.review.test_reading import SECRET, question
 from tests.review.test_waiting import finished, waits
 
@@ -62,9 +64,9 @@ def test_the_share_is_met_and_a_larger_one_keeps_the_smaller() -> None:
 
 def test_a_gold_task_betrays_nothing() -> None:
     for gold in golds(0.1).values():
-        told = task(SECRET, gold, "ann1", "/at/")
-        assert told["data"].keys() == task(SECRET, question(), "ann1", "/at/")["data"].keys()
-        assert not [word for word in ("gold", "rank", "secret-editor", gold.digest, spoilt(gold)) if word in str(told)]
+        shown = task(SECRET, gold, "ann1", "/at/")
+        assert shown["data"].keys() == task(SECRET, question(), "ann1", "/at/")["data"].keys()
+        assert not [word for word in ("gold", "rank", "secret-editor", gold.digest, spoilt(gold)) if word in str(shown)]
         assert len(item_of(SECRET, gold, "ann1")) == 24
 
 
@@ -93,10 +95,10 @@ def test_gold_decides_nothing_and_says_who_did_not_look(tmp_path: Path) -> None:
     assert not any(counted.to(one.digest) for one in made)
     assert counted.about({one.key for one in made}) == []
     say(tmp_path, real, ann1=best, ann2=best)
-    told = CliRunner().invoke(app, ["review", "status", "-w", str(tmp_path)]).output
+    words = CliRunner().invoke(app, ["review", "status", "-w", str(tmp_path)]).output
     for name in ("ann1", "ann2"):
-        assert f"{name}: left the spoilt finalist in 0%" in told
-    assert told.count("BELOW the pass mark of 80%") == 2
+        assert f"{name}: left the spoilt finalist in 0%" in words
+    assert words.count("BELOW the pass mark of 80%") == 2
     built = finished(tmp_path, *sets)
     assert built.published
     assert built.published.triplets == len(real)
@@ -111,8 +113,8 @@ def test_what_is_left_is_told_in_hours(tmp_path: Path) -> None:
     real = questions(tmp_path, config())
 
     def work() -> str:
-        told = CliRunner().invoke(app, ["review", "status", "-w", str(tmp_path)]).output
-        return next((line for line in told.splitlines() if line.startswith("work")), "")
+        words = CliRunner().invoke(app, ["review", "status", "-w", str(tmp_path)]).output
+        return next((line for line in words.splitlines() if line.startswith("work")), "")
 
     owed = 3 * len(real)
     assert f"{owed} answers are owed at least: {owed * 45 / 3600:.1f} hours" in work()
@@ -122,3 +124,22 @@ def test_what_is_left_is_told_in_hours(tmp_path: Path) -> None:
     assert "110 s each (measured)" in work()
     say(tmp_path, real, ann2=best, ann3=best)
     assert work() == ""
+
+
+@pytest.mark.studio
+def test_gold_on_a_real_server(server: Server) -> None:
+    review = server.review("review.gold=0.5")
+    access = read_access(server.store)
+    made = [gold for one, _ in review.asked if (gold := gold_of(access.key, one, 0.5))]
+    opened = open_review(review, lambda *_: None)
+    assert sum(one.tasks for one in opened) == 3 * (len(review.asked) + len(made))
+    again = open_review(server.review("review.gold=0.5"), lambda *_: None)
+    assert (len(again), sum(one.added for one in again)) == (len(opened), 0)
+    cut = server.config.review.cut
+    play(server.store, access, server.config.name, cut, how=Behaviour(noise=0.0, bias=0.0), tell=lambda *_: None)
+    found = collect_review(server.review("review.gold=0.5"))
+    assert (found.fresh, found.notes) == (3 * (len(review.asked) + len(made)), [])
+    numbers = told(server.review("review.gold=0.5"))
+    assert numbers["decided"] == numbers["sources"] == len(review.asked)
+    assert [(one["hits"], one["of"]) for one in numbers["gold"].values()] == [(len(made), len(made))] * 3
+    assert all(one["answered"] == len(review.asked) for one in numbers["annotators"].values())
