@@ -17,6 +17,7 @@ from tasks.boards.pictures import FOLDER, show
 from tasks.boards.questions import asked, remember
 from tasks.boards.simulate import Behaviour, play, truth
 from tasks.engine.store import Store
+from tasks.report.html import write_report
 from tasks.reviewing import collect_review, open_review, told
 from tests import fakes
 from tests.review.asking import answer, best, both, config, questions, say
@@ -84,6 +85,7 @@ def test_gold_decides_nothing_and_says_who_did_not_look(tmp_path: Path) -> None:
     sets = ("review.gold=0.5",)
     waits(tmp_path, *sets)
     store, real = Store(tmp_path), questions(tmp_path, config(*sets))
+    store.write_json("review/access.json", {"secret": SECRET.hex()})  # else a coin decides who has a gold task here
     key = read_access(store).key
     made = [gold for one in real if (gold := gold_of(key, one, 0.5))]
     assert made
@@ -102,6 +104,8 @@ def test_gold_decides_nothing_and_says_who_did_not_look(tmp_path: Path) -> None:
     built = finished(tmp_path, *sets)
     assert built.published
     assert built.published.triplets == len(real)
+    index = write_report(built.run, built.run.executor.commits(), "reports/x")
+    assert index.read_text("utf-8").count("left what was spoilt on purpose") == 3
     forget_review(store, {made[0].key})
     assert made[0].digest not in asked(store)
     assert made[0].digest not in {question for question, _ in heard(store)}
