@@ -1,14 +1,20 @@
 """For all tests."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import absl.logging
 import pytest
 
 from schemas.routes import CallSettings
 from tasks.engine.calls import Calls
+
+# MediaPipe logs through absl, whose handler keeps the stderr of its first day: pytest's capture. Prefect, once it is
+# imported, closes all handlers, and absl's would close that capture with it, unless it is the process's own stderr.
+absl.logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
 @pytest.fixture(autouse=True, scope="session")

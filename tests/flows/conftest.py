@@ -24,12 +24,8 @@ for _name in [name for name in os.environ if name.startswith("PREFECT_")]:
 os.environ |= {"PREFECT_HOME": _HOME.name, "PREFECT_API_URL": ""}
 quiet.settle()
 
-# Now, and not inside a test. Prefect closes the handlers of all loggers, absl's (MediaPipe's) with its stream, unless
-# that is sys.stderr; within a typer runner sys.stderr is another, and the stream pytest's own capture. And a console
-# keeps the width that COLUMNS gives it when it is made.
+# Now, and not inside a test: a console keeps the width that COLUMNS gives it when it is made.
 os.environ.pop("COLUMNS", None)
-import prefect.main  # noqa: E402, F401
-
 import flows.console  # noqa: E402, F401
 
 
