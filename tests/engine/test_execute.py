@@ -137,8 +137,9 @@ def test_the_table_of_thresholds_is_whole() -> None:
         if hasattr(section, "cut")
         for field in section.cut.model_dump()
     }
-    # These name an edition and people.
-    named = {"publish.core", *(f"review.{field}" for field in ("annotators", "former", "votes", "adjudicators"))}
+    # These name an edition, and people and whom they are asked about.
+    asked = ("annotators", "former", "votes", "adjudicators", "sample", "sample_seed")
+    named = {"publish.core", *(f"review.{field}" for field in asked)}
     assert fields - named == TIGHTER_LOOSER.keys()
 
 
