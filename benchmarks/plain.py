@@ -1,10 +1,12 @@
 """The loop that somebody would write to screen a folder of photos: one photo after the other, every library's defaults.
 
-It measures of a photo what screening measures, with the same models and the same arithmetic, and stores nothing.
+It measures of a photo what screening measures, with the same models and the same arithmetic. On demand it also keeps
+what screening keeps: the upright picture as PNG (OpenCV's own way), and a line of JSON.
 """
 
 import hashlib
 import io
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,13 +48,20 @@ class Plain:
             str(weights.path("sface")), model_task="recognition", model_metadata=SFace.metadata
         )
 
-    def __call__(self, files: Sequence[Path]) -> dict[str, dict[str, Any]]:
-        """By file name: what is measured of a photo."""
-        return {file.name: self._photo(file) for file in files}
+    def __call__(self, files: Sequence[Path], kept: Path | None = None) -> dict[str, dict[str, Any]]:
+        """By file name: what is measured of a photo; picture and line go into the folder `kept`, if there is one."""
+        facts = {}
+        for file in files:
+            data = file.read_bytes()
+            pixels = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB"))
+            facts[file.name] = self._photo(data, pixels)
+            if kept:
+                cv2.imwrite(str(kept / f"{file.stem}.png"), cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))
+                with (kept / "facts.jsonl").open("a") as lines:
+                    lines.write(json.dumps(facts[file.name]) + "\n")
+        return facts
 
-    def _photo(self, file: Path) -> dict[str, Any]:
-        data = file.read_bytes()
-        pixels = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB"))
+    def _photo(self, data: bytes, pixels: Pixels) -> dict[str, Any]:
         faces = self._faces(pixels)
         found: dict[str, Any] = {
             "file_sha256": hashlib.sha256(data).hexdigest(),
