@@ -20,12 +20,11 @@ from tasks.engine.errors import ItemFailed
 from tasks.engine.fingerprint import canonical, fingerprint
 from tasks.engine.images import Picture
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Stage
-from tasks.metrics.registration import register, resized
+from tasks.metrics.registration import has_other_shape, register, resized
 from tasks.metrics.unchanged import changed_pixels, local_change
 
 PROMPT: Final = "simple_instruction"
 FLAT: Final = 2.0  # levels: the standard deviation below which a picture is one colour
-SHAPE: Final = 0.02  # from here on width : height is another than the source's
 
 
 class Generate(Stage[Photo, Candidate]):
@@ -189,8 +188,7 @@ def how_moved(motion: Motion | None, cut: GenerateCut) -> str:
 
 
 def _other_shape(made: Candidate, photo: Photo) -> str:
-    ratio = made.raw_width * photo.height / (made.raw_height * photo.width)
-    if abs(ratio - 1) <= SHAPE:
+    if not has_other_shape((made.raw_height, made.raw_width), (photo.height, photo.width)):
         return ""
     return f"given as {made.raw_width} × {made.raw_height}, another shape than {photo.width} × {photo.height}"
 

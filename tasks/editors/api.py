@@ -13,16 +13,15 @@ from tasks.engine.blobs import Blobs
 from tasks.engine.calls import Calls
 from tasks.engine.decode import decode
 from tasks.engine.errors import ItemFailed, UnreadableImage
-from tasks.engine.registry import Adapter
-from tasks.providers.asking import stays_here
 from tasks.providers.drawing import Drawn, Sketch
-from tasks.providers.images import TOKENS_IN, TOKENS_OUT, check_drawing, draw
+from tasks.providers.images import check_drawing, draw, drawing_dollars
+from tasks.providers.routed import Routed
 from tasks.providers.words import is_refusal
 
 TRIES = 2
 
 
-class ApiEditor(Adapter):
+class ApiEditor(Routed):
     """Sends the photo and the instruction, as it stands, and takes the picture that comes back.
 
     A refusal, a block or an answer in words is a failure with the model's own words; nothing is made up for it. An
@@ -54,32 +53,15 @@ class ApiEditor(Adapter):
     params: Params
     version = 1
     local = told = ("name", "watermark")
-    remote = True
-    device = "outside"
     seconds = 15.0
-
-    @classmethod
-    def family_of(cls, params: Any) -> str:
-        return str(params.routes[0].family)
 
     @classmethod
     def watermark_of(cls, params: Any) -> str:
         return str(params.watermark)
 
     @classmethod
-    def model(cls, params: Any) -> str:
-        return str(params.routes[0].model)
-
-    @classmethod
-    def dollars(cls, params: Any) -> float | None:
-        route = params.routes[0]
-        if route.price is None:
-            return 0.0 if stays_here(route) else None
-        return float(route.price.cost(TOKENS_IN, TOKENS_OUT, 1))
-
-    @classmethod
-    def sends_outside(cls, params: Any) -> bool:
-        return not all(stays_here(route) for route in params.routes)
+    def estimate(cls, route: Route) -> float:
+        return drawing_dollars(route)
 
     @classmethod
     def check(cls, params: Any) -> None:

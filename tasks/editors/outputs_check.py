@@ -4,15 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
 
 from schemas.records import Key
 from tasks.editors.outputs_found import NotOne, found_in
 from tasks.engine.decode import decode
 from tasks.engine.errors import UnreadableImage
 from tasks.engine.fingerprint import sha256
+from tasks.metrics.registration import has_other_shape
 
-SHAPE: Final = 0.02  # from here on width : height is another than the source's
 Size = tuple[int, int]
 
 
@@ -87,7 +86,7 @@ def match(root: str, pattern: str, owed: Mapping[Key, Size | None]) -> Matched:
             wanted = owed[key]
             if wanted and size != wanted:
                 other_size += 1
-                if abs(size[1] * wanted[0] / (size[0] * wanted[1]) - 1) > SHAPE:
+                if has_other_shape(size, wanted):
                     given, due = f"{size[1]} × {size[0]}", f"{wanted[1]} × {wanted[0]}"
                     other_shape.append(f"{names[key]}: {given}, the source is {due}")
     taken = set(names.values())

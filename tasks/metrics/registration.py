@@ -21,6 +21,7 @@ AGREES: Final = 1.0  # how far a point may be from where the common motion takes
 LEAST_POINTS: Final = 16
 LEAST_CONFIDENCE: Final = 0.2
 LEAST_SPREAD: Final = 0.12  # of the points, as a share of the side: zoom cannot be told from one corner
+SHAPE: Final = 0.02  # from here on width : height is another
 STILL: Final = 0.1  # pixels that a picture's corners may move; undoing less costs more than it mends
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,11 @@ def resized(pixels: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uin
     shrinks = pixels.shape[0] >= height and pixels.shape[1] >= width
     method = cv2.INTER_AREA if shrinks else cv2.INTER_LANCZOS4
     return np.asarray(cv2.resize(pixels, (width, height), interpolation=method), np.uint8)
+
+
+def has_other_shape(size: tuple[int, int], wanted: tuple[int, int]) -> bool:
+    """Whether (height, width) is of another shape than the wanted one, by more than 2 % (ours)."""
+    return abs(size[1] * wanted[0] / (size[0] * wanted[1]) - 1) > SHAPE
 
 
 def register(source: NDArray[np.uint8], output: NDArray[np.uint8]) -> Motion | None:

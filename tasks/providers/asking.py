@@ -1,10 +1,8 @@
 """Asking a multimodal model something whose answer has a form; an answer that cannot be read is asked for once more."""
 
-import ipaddress
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Generic, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
@@ -15,9 +13,9 @@ from schemas.routes import Route
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ItemFailed
 from tasks.engine.images import Picture
-from tasks.engine.registry import Adapter
 from tasks.providers.answers import Heard, Said
 from tasks.providers.litellm import Question, ask_model
+from tasks.providers.routed import Routed
 
 T = TypeVar("T")
 REPAIR = "repair"
@@ -37,7 +35,7 @@ class Told(Generic[T]):
     repaired: bool
 
 
-class Mllm(Adapter):
+class Mllm(Routed):
     """Base of the adapters that ask a multimodal model through routes. Subclasses say what."""
 
     class Params(BaseModel, extra="forbid", frozen=True):
@@ -56,31 +54,15 @@ class Mllm(Adapter):
         side: int = Field(1024, ge=64, le=4096)
 
     params: Params
-    remote = True
-    device = "outside"
     role: ClassVar[str]
     shows: ClassVar[int] = 1  # pictures in one question, at most
 
     @classmethod
-    def family_of(cls, params: Any) -> str:
-        return str(params.routes[0].family)
-
-    @classmethod
-    def model(cls, params: Any) -> str:
-        return str(params.routes[0].model)
-
-    @classmethod
-    def dollars(cls, params: Any) -> float | None:
-        route = params.routes[0]
+    def estimate(cls, route: Route) -> float:
         if route.price is None:
-            return 0.0 if stays_here(route) else None
-        return float(
-            route.price.cost(TEXT_TOKENS + cls.shows * PICTURE_TOKENS, ANSWER_TOKENS, cls.shows, batch=route.batch)
-        )
-
-    @classmethod
-    def sends_outside(cls, params: Any) -> bool:
-        return not all(stays_here(route) for route in params.routes)
+            return 0.0
+        tokens = TEXT_TOKENS + cls.shows * PICTURE_TOKENS
+        return route.price.cost(tokens, ANSWER_TOKENS, cls.shows, batch=route.batch)
 
     def _ask(
         self, call: Calls, prompt: str, pictures: Sequence[Picture], read: Callable[[Said], Heard[T]], **values: str
@@ -132,14 +114,3 @@ def failure(told: Told[Any]) -> ItemFailed:
     refused = told.heard.abstained in (Abstention.REFUSED, Abstention.FILTERED)
     kind = FailureKind.REFUSED if refused else FailureKind.BAD_OUTPUT
     return ItemFailed(kind, f"{told.model}: {told.heard.abstained}: {told.heard.problem}")
-
-
-def stays_here(route: Route) -> bool:
-    """Whether the route's address is this machine's or of a private network."""
-    host = urlsplit(route.api_base or "").hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return False

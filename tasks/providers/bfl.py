@@ -5,9 +5,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tasks.engine.errors import TransientError
-from tasks.providers.asking import stays_here
 from tasks.providers.drawing import Arrived, Sketch
 from tasks.providers.line import Line, seed_of
+from tasks.providers.routed import stays_here
 from tasks.providers.web import ask_json, check_address
 
 HOST: Final = "https://api.bfl.ai"

@@ -8,14 +8,14 @@ from typing import Final
 from schemas.routes import Route
 from tasks.engine.blobs import Blobs
 from tasks.engine.calls import Calls
-from tasks.engine.errors import ConfigError, FatalError, ItemFailed, PermanentError, TransientError
-from tasks.engine.ledger import Reply
+from tasks.engine.errors import ConfigError, FatalError, PermanentError, TransientError
+from tasks.engine.ledger import Reply, Request
 from tasks.providers import loop
-from tasks.providers.asking import stays_here
 from tasks.providers.completion import Way
 from tasks.providers.drawing import Arrived, Drawn, Sketch, drawing_request, drawn_in, stored
 from tasks.providers.line import Line
 from tasks.providers.litellm import litellm_module
+from tasks.providers.routed import by_routes, stays_here
 from tasks.providers.routes import key_of
 from tasks.providers.said import dollars_in, tokens_in
 from tasks.providers.web import Gone, fetch
@@ -34,28 +34,20 @@ def draw(call: Calls, routes: Sequence[Route], sketch: Sketch) -> Drawn:
         StoppedError: A budget, a key, a quota, an unknown model, or only stored answers are to be used.
         ConfigError: No key, no litellm, no such wire, or two limits for one provider.
     """
-    requests = [drawing_request(route, sketch) for route in routes]
-    for request in requests:
-        raw = call.recall(request)
-        if raw is not None:
-            return drawn_in(raw)
-    for place, (route, request) in enumerate(zip(routes, requests, strict=True), 1):
+
+    def send(route: Route, request: Request) -> str:
         sender = _Sender(route, sketch, call.blobs)
         if not call.settings.replay_only:
             sender.prepare()
-        try:
-            raw = call.ask(
-                request,
-                sender,
-                limit=route.limit,
-                tokens=TOKENS_IN + TOKENS_OUT,
-                estimate=route.price.cost(TOKENS_IN, TOKENS_OUT, 1) if route.price else 0.0,
-            )
-            return drawn_in(raw)
-        except ItemFailed as error:
-            if not error.retryable or place == len(routes):
-                raise
-    raise ConfigError("a model without a route cannot be asked", "give it `routes`")
+        tokens, estimate = TOKENS_IN + TOKENS_OUT, drawing_dollars(route)
+        return call.ask(request, sender, limit=route.limit, tokens=tokens, estimate=estimate)
+
+    return drawn_in(by_routes(call, routes, [drawing_request(route, sketch) for route in routes], send))
+
+
+def drawing_dollars(route: Route) -> float:
+    """About what a picture costs by a route, in dollars; 0 where no price is known."""
+    return route.price.cost(TOKENS_IN, TOKENS_OUT, 1) if route.price else 0.0
 
 
 def check_drawing(routes: Sequence[Route]) -> None:

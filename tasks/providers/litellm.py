@@ -15,12 +15,13 @@ from pydantic import BaseModel
 from schemas.routes import Route
 from tasks.engine.batch_service import Offer
 from tasks.engine.calls import Calls
-from tasks.engine.errors import ConfigError, ItemFailed
-from tasks.engine.ledger import Reply
+from tasks.engine.errors import ConfigError
+from tasks.engine.ledger import Reply, Request
 from tasks.providers.batches import OpenAIBatches, line_of
 from tasks.providers.completion import Way, complete
 from tasks.providers.pictures import data_url
 from tasks.providers.questions import Question, Said, json_schema, request_of, said_in
+from tasks.providers.routed import by_routes
 from tasks.providers.routes import INSTALL, key_of, takes_batches
 
 __all__ = ["Question", "Said", "ask_model", "request_of", "said_in"]
@@ -44,29 +45,21 @@ def ask_model(call: Calls, routes: Sequence[Route], question: Question) -> Said:
         StoppedError: A budget, a key, a quota, an unknown model, or only stored answers are to be used.
         ConfigError: No key, no litellm, or two limits for one provider.
     """
-    requests = [request_of(route, question) for route in routes]
-    for request in requests:
-        raw = call.recall(request)
-        if raw is not None:
-            return said_in(raw)
-    for place, (route, request) in enumerate(zip(routes, requests, strict=True), 1):
+
+    def send(route: Route, request: Request) -> str:
         sender = _Sender(route, question)
         if not call.settings.replay_only:
             sender.prepare()
-        try:
-            raw = call.ask(
-                request,
-                sender,
-                limit=route.limit,
-                tokens=sender.tokens_in() + route.max_tokens,
-                estimate=sender.dollars(),
-                batch=sender.offer(request.key()),
-            )
-            return said_in(raw)
-        except ItemFailed as error:
-            if not error.retryable or place == len(routes):
-                raise
-    raise ConfigError("a model without a route cannot be asked", "give it `routes`")
+        return call.ask(
+            request,
+            sender,
+            limit=route.limit,
+            tokens=sender.tokens_in() + route.max_tokens,
+            estimate=sender.dollars(),
+            batch=sender.offer(request.key()),
+        )
+
+    return said_in(by_routes(call, routes, [request_of(route, question) for route in routes], send))
 
 
 @cache
