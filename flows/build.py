@@ -6,6 +6,7 @@ from prefect import flow
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 from flows.runner import on_batches, on_pilot, prefect_mapper
+from flows.states import in_states
 from schemas.config import BuildConfig
 from tasks.engine.store import Store
 from tasks.pipeline import build, open_run
@@ -14,6 +15,7 @@ from tasks.results import Result, check_released, finish
 
 
 @flow(name="build-dataset", flow_run_name="{config.name}-{config.edition}", persist_result=False)
+@in_states
 def build_dataset(config: BuildConfig, workspace: str = "workspace") -> Result:
     """Bring a data set up to date; what is done already is not done again.
 
@@ -22,7 +24,8 @@ def build_dataset(config: BuildConfig, workspace: str = "workspace") -> Result:
         workspace: The folder where everything lies.
 
     Returns:
-        Where the data set and its report lie, and the funnel.
+        Where the data set and its report lie, and the funnel. A run that waits returns the error that says so:
+        `flows.states.answer` raises it.
 
     Raises:
         FedbenchError: With a line for its reader; see its subclasses.

@@ -91,11 +91,12 @@ def build_and_show(workspace: Path, config: BuildConfig, *, as_json: bool) -> No
         from flows.forecasts import showing_pilot
         from flows.runner import on_batches, on_progress
         from flows.server import reached
+        from flows.states import answer
 
         with showing_pilot(workspace, config), reached(), progress_bar() as bar:
             token = on_progress.set(bar)
             on_batches.set(lambda words: ERR.print(words, highlight=False))
-            result = build_dataset(config, str(workspace))
+            result = answer(build_dataset(config, str(workspace)))
             on_progress.reset(token)
     if as_json:
         print_json(_result_json(result))

@@ -12,6 +12,7 @@ from prefect.futures import as_completed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
+from flows.states import answer, in_states
 from schemas.forecasts import PilotFound
 from tasks.engine.errors import FedbenchError
 from tasks.engine.rows import Commit
@@ -65,6 +66,7 @@ def infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
     retry_delay_seconds=1,
     retry_condition_fn=infrastructure_only,
 )
+@in_states
 def run_shard(segment: str, shard: int, job: Job) -> dict[str, Commit]:  # noqa: ARG001 - they name the task run
     """Do one shard's share of a segment. The workspace, not Prefect, knows what is done; results stay small.
 
@@ -85,10 +87,11 @@ def prefect_mapper(workers: int) -> Mapper:
         threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)
 
         @flow(name=name, flow_run_name=name, task_runner=threads, persist_result=False)
+        @in_states
         def segment() -> list[tuple[Job, dict[str, Commit]]]:
             return _submit_and_watch(name, jobs)
 
-        return segment()
+        return answer(segment())
 
     return mapper
 
@@ -101,7 +104,7 @@ def _submit_and_watch(name: str, jobs: Sequence[Job]) -> list[tuple[Job, dict[st
     job_of = {run_shard.submit(name, job.shard.index, cast(Job, quote(job))): job for job in jobs}
     results = []
     for future in as_completed(list(job_of)):
-        results.append((job_of[future], future.result()))
+        results.append((job_of[future], answer(future.result())))
         tell(name, len(results), len(jobs))
         # An artifact costs a request; a few a minute are as good as all.
         if len(results) == len(jobs) or time.monotonic() - started > 2:

@@ -39,11 +39,12 @@ def score_and_show(workspace: Path, config: ScoreConfig, *, dry_run: bool, as_js
         from flows.runner import on_batches, on_progress
         from flows.scoring import score_editors
         from flows.server import reached
+        from flows.states import answer
 
         with reached(), progress_bar() as bar:
             token = on_progress.set(bar)
             on_batches.set(lambda words: ERR.print(words, highlight=False))
-            results = score_editors(config, str(workspace))
+            results = answer(score_editors(config, str(workspace)))
             on_progress.reset(token)
     show(results, as_json=as_json)
 

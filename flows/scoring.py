@@ -12,6 +12,7 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
 from flows.runner import infrastructure_only, on_batches, on_progress
+from flows.states import answer, in_states
 from schemas.score_config import ScoreConfig
 from tasks.engine.store import Store
 from tasks.scoring.results import Results, finish
@@ -19,6 +20,7 @@ from tasks.scoring.run import Mapper, Place, Work, measure, open_scoring
 
 
 @flow(name="score-editors", flow_run_name="{config.name}", persist_result=False)
+@in_states
 def score_editors(config: ScoreConfig, workspace: str = "workspace") -> Results:
     """Bring the scores of a run up to date; what is measured and judged already is not done again.
 
@@ -54,6 +56,7 @@ def score_editors(config: ScoreConfig, workspace: str = "workspace") -> Results:
     retry_delay_seconds=1,
     retry_condition_fn=infrastructure_only,
 )
+@in_states
 def score_shard(shard: int, work: Work, place: Place) -> None:  # noqa: ARG001 - it names the task run
     """One shard's share of all editors. The workspace, not Prefect, knows what is done."""
     work(place)
@@ -66,15 +69,16 @@ def prefect_mapper(workers: int) -> Mapper:
         threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)
 
         @flow(name="score-shards", flow_run_name="score-shards", task_runner=threads, persist_result=False)
+        @in_states
         def shards() -> None:
             futures = [
                 score_shard.submit(place[0].index, cast(Work, quote(work)), cast(Place, quote(place)))
                 for place in places
             ]
             for future in as_completed(futures):
-                future.result()
+                answer(future.result())
                 tick()
 
-        shards()
+        answer(shards())
 
     return mapper

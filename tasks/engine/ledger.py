@@ -1,7 +1,6 @@
 """What was asked, answered and paid: one SQLite file of answers by key and a row per attempt."""
 
 import json
-import os
 import re
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tasks.engine.answer_file import AnswerFile, usable
+from tasks.engine.blotting import blotted
 from tasks.engine.errors import FatalError, PermanentError, ProviderError
 from tasks.engine.fingerprint import canonical, fingerprint
 
@@ -25,7 +25,6 @@ _SPENT: Final = """
 SELECT role, model, count(DISTINCT key), sum(NOT cached), sum(NOT cached AND cost IS NULL), total(cost)
 FROM ledger WHERE run = ? AND id > ? AND outcome = 'answered' GROUP BY role, model ORDER BY role, model
 """
-_SECRETS: Final = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 class CallOutcome(StrEnum):
@@ -121,11 +120,8 @@ class Spent:
 
 def clean(message: str) -> str:
     """One line of at most 300 characters, with the values of secret environment variables blotted out."""
-    secrets = {value for name, value in os.environ.items() if name.upper().endswith(_SECRETS) and value.strip()}
-    # The longest first: one secret may hold another. Before trimming, lest half a secret stays.
-    for secret in sorted(secrets, key=len, reverse=True):
-        message = message.replace(secret, "***")
-    return " ".join(message.split())[:300]
+    # Before trimming, lest half a secret stays.
+    return " ".join(blotted(message).split())[:300]
 
 
 def _names(request: str, images: Collection[str]) -> bool:

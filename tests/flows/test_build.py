@@ -38,9 +38,10 @@ def world() -> fakes.World:
 def flow(config: Any, workspace: Path) -> Any:
     """The flow itself, as a process that has just started would run it."""
     from flows.build import build_dataset
+    from flows.states import answer
 
     pipeline._worker.cache_clear()
-    return build_dataset(config, str(workspace))
+    return answer(build_dataset(config, str(workspace)))
 
 
 def client() -> Any:
