@@ -43,10 +43,10 @@ LAST_BIT: Final = 2  # of 255, in float32
 
 def build(model: str, folder: Path) -> None:
     """Write a tiny pipeline of the model's class."""
-    from tests.torch import tiny, tiny_editors
+    from tests.torch import tiny
 
-    builders = {"flux-kontext": tiny.kontext, "instruct-pix2pix": tiny_editors.pix2pix}
-    builders.get(model, tiny_editors.qwen)(folder)
+    builders = {"flux-kontext": tiny.kontext, "instruct-pix2pix": tiny.pix2pix}
+    builders.get(model, tiny.qwen)(folder)
 
 
 def asked(sources: int) -> list[list[EditRequest]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tasks.editors import diffusion_pipeline
 from tasks.editors.diffusion_files import index, parts
 from tasks.editors.diffusion_settings import Spec
-from tests.torch import tiny, tiny_editors
+from tests.torch import tiny
 
 # What differs from the tiny ones, by model and part, as the repositories' configs say it.
 _QWEN: Final[dict[str, dict[str, Any]]] = {
@@ -47,7 +47,7 @@ def write(model: str, folder: Path, layers: int | None = None) -> None:
         layers: Of each network at most, for trying it out.
     """
     kontext = "kontext" in model
-    (tiny.kontext if kontext else tiny_editors.qwen)(folder)
+    (tiny.kontext if kontext else tiny.qwen)(folder)
     for part, changes in (_KONTEXT if kontext else _QWEN).items():
         for weights in (folder / part).glob("*.safetensors"):
             weights.unlink()

@@ -24,16 +24,16 @@ from tasks.providers.in_process import digest_of
 from tests.commands import environment, run
 from tests.doors import SHUT
 from tests.photos import photo, picture
-from tests.torch import tiny, tiny_editors
+from tests.torch import tiny
 
 pytestmark = pytest.mark.torch
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 BUILDERS: dict[str, Callable[[Path], Path]] = {
-    "qwen-image-edit-2511": tiny_editors.qwen,
-    "qwen-image-edit": lambda folder: tiny_editors.qwen(folder, "QwenImageEditPipeline"),
+    "qwen-image-edit-2511": tiny.qwen,
+    "qwen-image-edit": lambda folder: tiny.qwen(folder, "QwenImageEditPipeline"),
     "flux-kontext": tiny.kontext,
-    "flux-fill": tiny_editors.fill,
-    "instruct-pix2pix": tiny_editors.pix2pix,
+    "flux-fill": tiny.fill,
+    "instruct-pix2pix": tiny.pix2pix,
 }
 EVERY = pytest.mark.parametrize("name", BUILDERS)
 SIDE = 64
