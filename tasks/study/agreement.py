@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from tasks.boards.statistics import alpha
 from tasks.leaderboard.bootstrap import LEAST, draws, interval, resampled
 from tasks.study.pairs import Pair
 
@@ -41,25 +42,35 @@ class Agreement:
     def verdict(self) -> str:
         """Against a coin."""
         if self.low is None or self.high is None:
-            return "too few sources"
-        return "above chance" if self.low > 0.5 else "below chance" if self.high < 0.5 else "not told from chance"
+            return "few sources"
+        return "above chance" if self.low > 0.5 else "below chance" if self.high < 0.5 else "unclear"
 
 
 @dataclass(frozen=True)
 class Question:
-    """What people said to one question: pairs, those without a majority, those where all chose the same side."""
+    """What people said to one question.
+
+    Attributes:
+        question: Which.
+        pairs: How many were asked.
+        no_majority: Those where no side has more than half.
+        unanimous: Those where all chose the same side.
+        alpha: Krippendorff's, nominal (a, b, same): no metric can be expected to agree with people better than they
+            do with each other. None where nothing can be compared.
+    """
 
     question: str
     pairs: int
     no_majority: int
     unanimous: int
+    alpha: float | None
 
 
 def majority(choices: Sequence[str]) -> str:
     """ "a" or "b" where more than half of all who were asked chose it, else "": no consensus.
 
     Args:
-        choices: "a", "b", or "" for the same or no answer; these count as asked.
+        choices: "a", "b", "same", or "" for no answer; all count as asked.
     """
     return next((side for side in ("a", "b") if 2 * list(choices).count(side) > len(choices)), "")
 
@@ -82,11 +93,12 @@ def _merit(value: float, better: Better) -> float:
 def questions(pairs: Sequence[Pair]) -> list[Question]:
     """What people said, by question."""
     found = []
-    for name in _names(pairs):
+    for name in names(pairs):
         asked = [pair.choices[name] for pair in pairs]
         open_ = sum(not majority(choices) for choices in asked)
-        same = sum(len(set(choices)) == 1 and choices[0] != "" for choices in asked)
-        found.append(Question(name, len(asked), open_, same))
+        one = sum(len(set(choices)) == 1 and choices[0] in ("a", "b") for choices in asked)
+        how = alpha([[word for word in choices if word] for choices in asked])
+        found.append(Question(name, len(asked), open_, one, None if how is None else round(how, 6)))
     return found
 
 
@@ -100,25 +112,35 @@ def agreements(pairs: Sequence[Pair], better: Mapping[str, Better], *, seed: int
     """
     metrics = list(dict.fromkeys(name for pair in pairs for name in pair.values))
     found = []
-    for question in _names(pairs):
+    for question in names(pairs):
         told = [_agreement(pairs, question, name, better.get(name, "higher"), seed) for name in metrics]
-        found += sorted(told, key=lambda one: (-1.0 if one.value is None else -one.value, one.metric))
+        found += sorted(told, key=lambda one: (1.0 if one.value is None else -one.value, one.metric))
     return found
 
 
-def _agreement(pairs: Sequence[Pair], question: str, metric: str, better: Better, seed: int) -> Agreement:
-    by_source: dict[str, list[float]] = {}
-    missing = 0
+def credits(pairs: Sequence[Pair], question: str, metric: str, better: Better) -> list[float | None]:
+    """By pair with a majority, in order: the metric's credit; None where it lacks a number."""
+    found: list[float | None] = []
     for pair in pairs:
         human = majority(pair.choices[question])
-        if not human:
-            continue
-        a, b = pair.values.get(metric, (None, None))
-        if a is None or b is None:
-            missing += 1
-        else:
-            by_source.setdefault(pair.source, []).append(credit(human, a, b, better))
-    credits = [one for held in by_source.values() for one in held]
+        if human:
+            a, b = pair.values.get(metric, (None, None))
+            found.append(None if a is None or b is None else credit(human, a, b, better))
+    return found
+
+
+def decided(pairs: Sequence[Pair], question: str) -> list[Pair]:
+    """The pairs with a majority, in order."""
+    return [pair for pair in pairs if majority(pair.choices[question])]
+
+
+def _agreement(pairs: Sequence[Pair], question: str, metric: str, better: Better, seed: int) -> Agreement:
+    told = credits(pairs, question, metric, better)
+    by_source: dict[str, list[float]] = {}
+    for pair, one in zip(decided(pairs, question), told, strict=True):
+        if one is not None:
+            by_source.setdefault(pair.source, []).append(one)
+    counted = [one for one in told if one is not None]
     band = None
     if len(by_source) >= LEAST:
         held = [by_source[name] for name in sorted(by_source)]
@@ -128,15 +150,16 @@ def _agreement(pairs: Sequence[Pair], question: str, metric: str, better: Better
         metric=metric,
         question=question,
         better=better,
-        value=sum(credits) / len(credits) if credits else None,
+        value=sum(counted) / len(counted) if counted else None,
         low=band[0] if band else None,
         high=band[1] if band else None,
-        n=len(credits),
-        ties=credits.count(0.5),
-        missing=missing,
+        n=len(counted),
+        ties=counted.count(0.5),
+        missing=len(told) - len(counted),
         sources=len(by_source),
     )
 
 
-def _names(pairs: Sequence[Pair]) -> list[str]:
+def names(pairs: Sequence[Pair]) -> list[str]:
+    """The questions."""
     return list(pairs[0].choices) if pairs else []

@@ -16,7 +16,9 @@ from tasks.engine.errors import ConfigError
 NEEDED: Final = ("source", "a", "b")
 _CHOICE = re.compile(r"^(.+)_(\d+)$")
 _VALUE = re.compile(r"^(.+)_([ab])$")
-_SAID: Final = {"a": "a", "b": "b", "same": "", "tie": "", "": ""}
+_SAID: Final = {"a": "a", "b": "b", "same": "same", "tie": "same", "": ""}
+# What of a picture column is shown where: "source_image", "a_image", ...
+_SHOWN: Final = ("source", "a", "b", "truth")
 
 
 @dataclass
@@ -27,8 +29,10 @@ class Pair:
         source: What a bootstrap draws.
         a, b: Who made them.
         triplet, granularity: Where the scores of runs are looked up; empty where the file does not say.
-        choices: By question, each person's word: "a", "b", or "" for neither.
+        choices: By question, each person's word: "a", "b", "same", or "" for no answer.
         values: By metric, the numbers of a and b; None where it has none.
+        pictures: Files by what they show: "source", "a", "b", "truth"; as far as the file names them.
+        instruction: What both outputs were asked for; empty where the file does not say.
     """
 
     source: str
@@ -38,13 +42,16 @@ class Pair:
     granularity: str
     choices: dict[str, list[str]]
     values: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    pictures: dict[str, Path] = field(default_factory=dict)
+    instruction: str = ""
 
 
 def read_pairs(path: Path) -> tuple[list[Pair], list[str]]:
     """The pairs of a CSV, JSONL or Parquet file, and the names of the columns that say nothing here.
 
     Columns: `source`, `a`, `b`; for each question `QUESTION_1`, `QUESTION_2`, `QUESTION_3` with a, b or same (empty:
-    not answered); for each metric `METRIC_a` and `METRIC_b`; `triplet` and `granularity` for scores of runs.
+    not answered); for each metric `METRIC_a` and `METRIC_b`; `triplet` and `granularity` for scores of runs;
+    `source_image`, `a_image`, `b_image`, `truth_image` (paths, relative to the file) and `instruction` to measure.
 
     Raises:
         ConfigError: It cannot be read, lacks a column, or holds a word or number that is none.
@@ -63,9 +70,11 @@ def read_pairs(path: Path) -> tuple[list[Pair], list[str]]:
         *NEEDED,
         "triplet",
         "granularity",
+        "instruction",
+        *(f"{shown}_image" for shown in _SHOWN),
         *(name for of in (questions, metrics) for held in of.values() for name in held),
     }
-    pairs = [_pair(f"{path}, row {number}", row, questions, metrics) for number, row in enumerate(rows, 1)]
+    pairs = [_pair(f"{path}, row {number}", row, questions, metrics, path.parent) for number, row in enumerate(rows, 1)]
     return pairs, [name for name in columns if name not in used]
 
 
@@ -79,9 +88,16 @@ def _grouped(columns: Sequence[str], pattern: re.Pattern[str]) -> dict[str, list
 
 
 def _pair(
-    where: str, row: Mapping[str, Any], questions: Mapping[str, list[str]], metrics: Mapping[str, list[str]]
+    where: str,
+    row: Mapping[str, Any],
+    questions: Mapping[str, list[str]],
+    metrics: Mapping[str, list[str]],
+    folder: Path,
 ) -> Pair:
-    told = {name: _text(row.get(name)) for name in (*NEEDED, "triplet", "granularity")}
+    told = {name: _text(row.get(name)) for name in (*NEEDED, "triplet", "granularity", "instruction")}
+    pictures = {shown: folder / path for shown in _SHOWN if (path := _text(row.get(f"{shown}_image")))}
+    if pictures and "source" not in pictures:
+        raise ConfigError(f"{where}, column 'source_image': empty", "an output is compared with its source")
     for name in NEEDED:
         if not told[name]:
             raise ConfigError(f"{where}, column '{name}': empty", "each pair names its source and both outputs")
@@ -89,6 +105,7 @@ def _pair(
         **told,
         choices={name: [_choice(where, column, row) for column in held] for name, held in questions.items()},
         values={name: (_number(where, a, row), _number(where, b, row)) for name, (a, b) in metrics.items()},
+        pictures=pictures,
     )
 
 

@@ -35,6 +35,7 @@ from tasks.engine.registry import Adapter, Registry
 from tasks.faces import ANALYZERS, EMBEDDERS, Face
 from tasks.judges import JUDGES
 from tasks.sources import POOLS
+from tasks.study.comparers import COMPARERS
 from tasks.voters import VOTERS
 from tasks.voters.ballots import Poll
 from tests.doors import SHUT, expert, routes, warped
@@ -53,6 +54,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     ANALYZERS,
     EMBEDDERS,
     BOARDS,
+    COMPARERS,
 )
 # What adapters cannot do without and a test can give them: a folder of photos, as their data set lies on a disk.
 NEEDED: dict[tuple[str, str], dict[str, Any]] = {("pool", "folder"): {"root": str(file_of("happy").parent)}}

@@ -61,7 +61,7 @@ def test_shares_by_hand() -> None:
     (one,) = agreements(pairs(), {})
     # Right, tied, wrong; the fourth has no number, the fifth no majority.
     assert (one.value, one.n, one.ties, one.missing, one.sources) == (0.5, 3, 1, 1, 3)
-    assert (one.low, one.verdict) == (None, "too few sources")
+    assert (one.low, one.verdict) == (None, "few sources")
     (asked,) = questions(pairs())
     assert (asked.pairs, asked.no_majority, asked.unanimous) == (5, 1, 1)
 
@@ -107,7 +107,7 @@ def save(folder: Path, kind: str, held: list[dict[str, Any]]) -> Path:
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_files_are_read(tmp_path: Path, kind: str) -> None:
     found, unused = read_pairs(save(tmp_path, kind, ROWS))
-    assert [one.choices for one in found] == [{"q": ["a", "a", ""]}, {"q": ["b", "", "b"]}]
+    assert [one.choices for one in found] == [{"q": ["a", "a", "same"]}, {"q": ["b", "", "b"]}]
     assert [one.values for one in found] == [{"m": (1.5, None)}, {"m": (1.0, 2.0)}]
     assert unused == ["note"]
 
