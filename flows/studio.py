@@ -1,5 +1,6 @@
 """Label Studio on this machine: installed into a venv of its own, with settings that keep it closed and quiet."""
 
+import fcntl
 import json
 import os
 import secrets
@@ -51,6 +52,19 @@ def install() -> Path:
     lock = LOCK.read_text()
     if stamp.exists() and stamp.read_text() == lock:
         return python
+    with disk(venv):
+        venv.mkdir(parents=True, exist_ok=True)
+        busy = (venv / "installing").open("w")
+    with busy:
+        fcntl.flock(busy, fcntl.LOCK_EX)  # two that fill one venv at once leave a broken one
+        if not (stamp.exists() and stamp.read_text() == lock):
+            _fill(venv, python)
+            with disk(stamp):
+                stamp.write_text(lock)
+    return python
+
+
+def _fill(venv: Path, python: Path) -> None:
     steps = [
         [os.environ.get("PYTHON", "python3.11"), "-m", "venv", str(venv)],
         [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", str(LOCK)],
@@ -63,9 +77,6 @@ def install() -> Path:
         if done.returncode:
             why = (done.stderr.strip().splitlines() or ["no words"])[-1]
             raise WorkspaceError(f"cannot install Label Studio into {venv}: {why}", "mend it and run again")
-    with disk(stamp):
-        stamp.write_text(lock)
-    return python
 
 
 def environment(workspace: Path) -> dict[str, str]:

@@ -43,14 +43,17 @@ def collect(store: Store, access: Access, run: str, cut: ReviewCut) -> Collected
         of_name = accounts(studio, [name for name in names if name not in cut.former])
         of_name |= _former(studio, cut.former)
         rows: list[Answer] = []
+        marks = {
+            (name, single): mark_of(access.key, run, name, single=single) for name in names for single in (False, True)
+        }
+        projects = find_projects(studio, store, list(marks.values()))
         for name in names:
             items = {item_of(access.key, question, name): question for question in questions.values()}
             for single in (False, True):
-                mark = mark_of(access.key, run, name, single=single)
-                number = find_projects(studio, store, [mark]).get(mark)
-                if number is not None:
+                project = projects.get(marks[name, single])
+                if project is not None:
                     found.projects += 1
-                    tasks = list(studio.tasks(number, annotations=True))
+                    tasks = list(studio.tasks(project["id"], annotations=True))
                     rows += _read(tasks, Reader(access.key, name, of_name.get(name), items, known, found.notes))
         found.fresh = add(store, rows)
     return found

@@ -38,15 +38,15 @@ class Opened:
     annotator: str
     single: bool
     id: int
-    tasks: int
-    added: int
-    url: str
+    tasks: int = 0
+    added: int = 0
+    url: str = ""
 
 
 @contextmanager
-def one_at_a_time(store: Store) -> Iterator[None]:
-    """Wait until nobody else on this workspace opens or collects."""
-    path = store.path("review/lock")
+def one_at_a_time(store: Store, what: str = "lock") -> Iterator[None]:
+    """Wait until nobody else on this workspace opens or collects (or does `what`, a file name)."""
+    path = store.path(f"review/{what}")
     with disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -117,17 +117,17 @@ def mark_of(key: bytes, run: str, name: str, *, single: bool) -> str:
     return keyed(key, "project", run, name, "single" if single else "pair")
 
 
-def find_projects(studio: Studio, store: Store, marks: Sequence[str]) -> dict[str, int]:
+def find_projects(studio: Studio, store: Store, marks: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The projects that are there, by mark: as this workspace remembers them, or by their description."""
-    there = {project["id"]: project.get("description") or "" for project in studio.projects()}
+    there = {project["id"]: project for project in studio.projects()}
     known = remembered(store, studio.url)
     found = {}
     for mark in marks:
-        described = [number for number, text in there.items() if mark in text]
+        described = [number for number, project in there.items() if mark in (project.get("description") or "")]
         if mark in known and known[mark].id in there:
-            found[mark] = known[mark].id
+            found[mark] = there[known[mark].id]
         elif described:
-            found[mark] = min(described)
+            found[mark] = there[min(described)]
     return found
 
 
@@ -166,6 +166,11 @@ class Desk:
             remember(self.store, every)
             show(self.store, access.key, every)
             opened = []
+            marks = [
+                mark_of(access.key, self.run, name, single=one) for name in people(self.cut) for one in (False, True)
+            ]
+            # One look at the server for all of them: what a second opening takes is mostly such looks.
+            found, served = find_projects(studio, self.store, marks), False
             for name in people(self.cut):
                 due = [one for one in asked if wanted(name, one[1], self.cut)]
                 if name in self.cut.annotators:
@@ -177,24 +182,31 @@ class Desk:
                         if (len(question.finalists) == 1) is single
                     }
                     if mine:
-                        opened.append(self._fill(studio, name, single, mine))
+                        mark = mark_of(access.key, self.run, name, single=single)
+                        project = _kept(
+                            self.store, studio, found.get(mark), mark, _settings(self.run, name, mark, single)
+                        )
+                        if not served:
+                            _serve(self.store, access, studio, project["id"], next(iter(mine.values()))[0])
+                            served = True
+                        opened.append(self._fill(studio, project, mark, Opened(name, single, project["id"]), mine))
             return opened
 
-    def _fill(self, studio: Studio, name: str, single: bool, mine: Mapping[str, tuple[Question, bool]]) -> Opened:
+    def _fill(
+        self,
+        studio: Studio,
+        project: Mapping[str, Any],
+        mark: str,
+        opened: Opened,
+        mine: Mapping[str, tuple[Question, bool]],
+    ) -> Opened:
         """Somebody's project, with a task for each of these questions (by item) that they have not answered yet."""
-        mark = mark_of(self.access.key, self.run, name, single=single)
-        number = find_projects(studio, self.store, [mark]).get(mark)
-        number = _kept(studio, number, _settings(self.run, name, mark, single=single))
-        known = remembered(self.store, studio.url).get(mark)
-        if known is None or known.id != number:
-            known = Known(id=number)
-            remember_project(self.store, studio.url, mark, known)
-        _serve_pictures(self.store, studio, number)
-        _probe(self.store, self.access, studio, next(iter(mine.values()))[0])
+        number = opened.id
+        known = remembered(self.store, studio.url)[mark]
         due = sorted(item for item, (_, answered) in mine.items() if not answered)
-        title = f"{name}{' (single)' if single else ''}"
-        if known.filled == fingerprint(due) and known.tasks == studio.count(number):
-            return self._told(studio, title, Opened(name, single, number, known.tasks, 0, ""))
+        title = f"{opened.annotator}{' (single)' if opened.single else ''}"
+        if known.filled == fingerprint(due) and known.tasks == project["task_number"]:
+            return self._told(studio, title, replace(opened, tasks=known.tasks))
         there = {each["data"].get("item") for each in studio.tasks(number)}
         # Keyed hashes: sorted by them, everybody has an order of their own.
         missing = [item for item in due if item not in there]
@@ -202,11 +214,12 @@ class Desk:
         self.tell(title, len(there), total)
         for start in range(0, len(missing), BATCH):
             part = missing[start : start + BATCH]
-            studio.add_tasks(number, [task(self.access.key, mine[item][0], name, ADDRESS) for item in part])
+            who = opened.annotator
+            studio.add_tasks(number, [task(self.access.key, mine[item][0], who, ADDRESS) for item in part])
             self.tell(title, len(there) + start + len(part), total)
         full = Known(id=number, tasks=total, filled=fingerprint(due))
         remember_project(self.store, studio.url, mark, full)
-        return self._told(studio, title, Opened(name, single, number, total, len(missing), ""))
+        return self._told(studio, title, replace(opened, tasks=total, added=len(missing)))
 
     def _told(self, studio: Studio, title: str, opened: Opened) -> Opened:
         if not opened.added:
@@ -214,7 +227,7 @@ class Desk:
         return replace(opened, url=f"{studio.url}/projects/{opened.id}/data")
 
 
-def _settings(run: str, name: str, mark: str, *, single: bool) -> dict[str, Any]:
+def _settings(run: str, name: str, mark: str, single: bool) -> dict[str, Any]:
     """What a project of ours is like; the title is 3 to 50 characters long."""
     return {
         "title": f"{run[:24]} · {name[:12]}{' · single' if single else ''}",
@@ -230,19 +243,23 @@ def _settings(run: str, name: str, mark: str, *, single: bool) -> dict[str, Any]
     }
 
 
-def _kept(studio: Studio, number: int | None, settings: dict[str, Any]) -> int:
-    """Make a project, or bring one that was edited by hand back to what it should be."""
-    if number is None:
-        made: int = studio.write("POST", "/api/projects/", settings)["id"]
-        return made
-    present = studio.get(f"/api/projects/{number}/").json()
-    changed = {name: value for name, value in settings.items() if present.get(name) != value}
-    if changed:
-        studio.write("PATCH", f"/api/projects/{number}/", changed)
-    return number
+def _kept(
+    store: Store, studio: Studio, project: dict[str, Any] | None, mark: str, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """A project as it should be: made, or, where it was edited by hand, brought back; and remembered."""
+    if project is None:
+        project = {"task_number": 0, **studio.write("POST", "/api/projects/", settings)}
+    elif changed := {name: value for name, value in settings.items() if project.get(name) != value}:
+        studio.write("PATCH", f"/api/projects/{project['id']}/", changed)
+    known = remembered(store, studio.url).get(mark)
+    if known is None or known.id != project["id"]:
+        remember_project(store, studio.url, mark, Known(id=project["id"]))
+        _add_folder(store, studio, project["id"])
+    return project
 
 
-def _serve_pictures(store: Store, studio: Studio, number: int) -> None:
+def _add_folder(store: Store, studio: Studio, number: int) -> None:
+    """Have the picture folder served with a project; one row that is there serves it for every project."""
     path = str(store.path(FOLDER))
     rows = studio.get("/api/storages/localfiles/", project=number).json()
     if all(row["path"] != path for row in rows):
@@ -250,18 +267,22 @@ def _serve_pictures(store: Store, studio: Studio, number: int) -> None:
         studio.write("POST", "/api/storages/localfiles/", value)
 
 
-def _probe(store: Store, access: Access, studio: Studio, question: Question) -> None:
+def _serve(store: Store, access: Access, studio: Studio, number: int, question: Question) -> None:
     """Look at one picture as an annotator would, before tasks are made that show none.
 
     Raises:
-        WorkspaceError: It does not come.
+        WorkspaceError: It does not come, although the folder was given to a project (once more, if need be).
     """
     image = question.finalists[0].image
     name = file_of(access.key, question, image)
-    answer = studio.get(ADDRESS + name, missing=(400, 403, 404, 500))
-    if answer.status_code != 200 or sha256(answer.content) != image:
-        raise WorkspaceError(
-            f"Label Studio does not serve {store.path(f'{FOLDER}/{name}')} (HTTP {answer.status_code}; "
-            f"the picture is {ImageStore.path(image)})",
-            "it must run with this workspace: fedbench review up",
-        )
+    for tried in range(2):
+        answer = studio.get(ADDRESS + name, missing=(400, 403, 404, 500))
+        if answer.status_code == 200 and sha256(answer.content) == image:
+            return
+        if not tried:
+            _add_folder(store, studio, number)
+    raise WorkspaceError(
+        f"Label Studio does not serve {store.path(f'{FOLDER}/{name}')} (HTTP {answer.status_code}; "
+        f"the picture is {ImageStore.path(image)})",
+        "it must run with this workspace: fedbench review up",
+    )

@@ -58,8 +58,8 @@ def play(
         with Studio(access.url, access.token(name)) as studio:
             marks = [mark_of(access.key, run, name, single=single) for single in (False, True)]
             given = 0
-            for number in find_projects(studio, store, marks).values():
-                for task in list(studio.tasks(number, annotations=True)):
+            for project in find_projects(studio, store, marks).values():
+                for task in list(studio.tasks(project["id"], annotations=True)):
                     item = str(task["data"].get("item", ""))
                     if task["annotations"] or item not in items or given == how.limit:
                         continue

@@ -1,5 +1,6 @@
 """Label Studio's API, as far as review needs it: reads are tried again, a write never is."""
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -10,6 +11,11 @@ from tasks.engine.errors import ConfigError, WorkspaceError
 
 TRIES: Final = 5
 PAGE: Final = 1000
+# What is asked of a project; the server counts much else, which is dear and not always right.
+PROJECT: Final = (
+    "id,title,description,label_config,expert_instruction,show_instruction,maximum_annotations,show_skip_button,"
+    "enable_empty_annotation,show_collab_predictions,sampling,task_number"
+)
 
 
 class Studio:
@@ -120,9 +126,10 @@ class Studio:
         return {user["id"]: user["email"].lower() for user in self.get("/api/users/").json()}
 
     def projects(self) -> Iterator[dict[str, Any]]:
+        """Every project: its settings, and in `task_number` how many tasks it has, which the server counts anew."""
         page = 1
         while True:
-            found = self.get("/api/projects/", page=page, page_size=100).json()
+            found = self.get("/api/projects/", page=page, page_size=100, include=PROJECT).json()
             yield from found["results"]
             if not found["next"]:
                 return
@@ -151,11 +158,13 @@ class Studio:
                 return
             page += 1
 
-    def count(self, project: int) -> int:
-        """How many tasks a project has, by the tasks themselves."""
-        answer = self.get("/api/tasks/", project=project, page_size=1, fields="task_only", include="id")
-        total: int = answer.json()["total"]
-        return total
+    def newest(self, project: int) -> tuple[str, int]:
+        """When a task of a project was changed last, and how many tasks it has."""
+        latest = json.dumps({"ordering": ["-tasks:updated_at"]})
+        found = self.get(
+            "/api/tasks/", project=project, page_size=1, fields="task_only", include="id,updated_at", query=latest
+        ).json()
+        return str(found["tasks"][0]["updated_at"]) if found["tasks"] else "", int(found["total"])
 
     def add_tasks(self, project: int, tasks: Sequence[dict[str, Any]]) -> None:
         """Import them, all or none."""
