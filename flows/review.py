@@ -3,13 +3,18 @@
 from pathlib import Path
 from typing import Any
 
-from prefect import flow, get_run_logger
+from prefect import State, flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
+from prefect.states import Completed
 
 from flows.build import build_dataset
-from flows.reviews import lines_of, percent
+from flows.reviews import enough_is_decided, go_on_is_due, lines_of, percent
+from flows.states import ended, in_states
 from schemas.config import BuildConfig
 from tasks.boards.collecting import in_short
+from tasks.boards.projects import one_at_a_time
+from tasks.engine.errors import FedbenchError, WaitingForReview, WorkspaceError
+from tasks.engine.store import Store
 from tasks.pipeline import open_run
 from tasks.reviewing import Review, collect_review, open_review, review_of, told
 
@@ -19,6 +24,7 @@ def _review(config: BuildConfig, workspace: str) -> Review:
 
 
 @flow(name="open-review", flow_run_name="{config.name}-{config.edition}", persist_result=False)
+@in_states
 def open_review_flow(config: BuildConfig, workspace: str = "workspace") -> None:
     """Ask people what a build waits for. What was asked already stays; ends at once, and holds nobody.
 
@@ -32,13 +38,17 @@ def open_review_flow(config: BuildConfig, workspace: str = "workspace") -> None:
 
 
 @flow(name="collect-review", flow_run_name="{config.name}-{config.edition}", persist_result=False)
-def collect_review_flow(config: BuildConfig, workspace: str = "workspace", go_on: bool = True) -> None:
+@in_states
+def collect_review_flow(config: BuildConfig, workspace: str = "workspace", go_on: bool = True) -> State[Any] | None:
     """Collect what people have answered, and let the build go on when enough is decided.
 
     Args:
         config: The build's.
         workspace: The folder where everything lies.
         go_on: Whether to build at once when `review.enough` is met and more is decided than was published.
+
+    Returns:
+        The run's state: `WaitingForReview` until enough is decided, `WorkspaceInUse` where a build runs already.
     """
     found = collect_review(_review(config, workspace))
     for note in in_short(found.notes):
@@ -48,9 +58,28 @@ def collect_review_flow(config: BuildConfig, workspace: str = "workspace", go_on
     create_markdown_artifact(
         numbers_markdown(numbers, config.review.gold_pass), key=key, description="How the review stands"
     )
-    enough = numbers["decided"] >= config.review.enough * numbers["sources"]
-    if go_on and enough and numbers["decided"] > numbers["published"]:
-        build_dataset(config, workspace)
+    if not enough_is_decided(config, numbers):
+        raise WaitingForReview(f"people have decided {numbers['decided']} of {numbers['sources']} sources")
+    return _go_on(config, workspace) if go_on and go_on_is_due(config, numbers) else None
+
+
+def _go_on(config: BuildConfig, workspace: str) -> State[Any] | None:
+    """Build, unless somebody else did so meanwhile, or does so now: then the next collection looks again."""
+    store = Store(Path(workspace).resolve())
+    with one_at_a_time(store, "going-on"):
+        if not go_on_is_due(config, told(_review(config, workspace))):
+            return None
+        try:
+            with store.lock():
+                pass
+        except WorkspaceError as busy:
+            return Completed(name="WorkspaceInUse", message=str(busy))
+        built = build_dataset(config, workspace)
+        if not isinstance(built, FedbenchError):
+            return None
+        # It made up for what people rejected, and has new questions.
+        open_review(_review(config, workspace), lambda *_: None)
+        return ended(built)
 
 
 def numbers_markdown(numbers: dict[str, Any], gold_pass: float = 0.0) -> str:

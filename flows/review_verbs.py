@@ -85,6 +85,27 @@ def collect(
 
 @app.command()
 @in_words
+def listen(
+    workspace: Workspace = Path("workspace"),
+    run: RunName = None,
+    sets: Sets = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
+    every: Annotated[float, typer.Option(min=1, help="Seconds after which it looks unasked.")] = 300,
+    quiet: Annotated[float, typer.Option(min=0.1, help="Seconds without an answer before it looks.")] = 5,
+    json: AsJson = False,
+) -> None:
+    """Collect whenever somebody has answered, and let the build go on when enough is decided; Ctrl-C stops it.
+
+    Label Studio's webhook wakes it, which is set up and taken down here. It tells nothing and may be lost, so answers
+    are also looked for unasked. Where a Prefect server is set, its deployment `collect-review` does the work.
+    """
+    from flows.listening import listen
+
+    listen(workspace, run, sets or (), port=port, every=every, quiet=quiet, as_json=json)
+
+
+@app.command()
+@in_words
 def status(
     workspace: Workspace = Path("workspace"), run: RunName = None, sets: Sets = None, json: AsJson = False
 ) -> None:

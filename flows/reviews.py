@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from flows.console import ERR, OUT, opened, print_json
+from schemas.config import BuildConfig
 from tasks.boards.access import read_access
 from tasks.boards.collecting import in_short
 from tasks.boards.simulate import Behaviour, play
@@ -86,8 +87,19 @@ def show_numbers(numbers: dict[str, Any], review: Review) -> None:
         OUT.print(line, markup=False, highlight=False, soft_wrap=True)
     if numbers["decided"] == numbers["sources"]:
         OUT.print("Everything is decided: build again.")
-    elif numbers["decided"] >= review.run.config.review.enough * numbers["sources"]:
+    elif enough_is_decided(review.run.config, numbers):
         OUT.print("Enough is decided: build again.")
+
+
+def enough_is_decided(config: BuildConfig, numbers: dict[str, Any]) -> bool:
+    enough: bool = numbers["decided"] >= config.review.enough * numbers["sources"]
+    return enough
+
+
+def go_on_is_due(config: BuildConfig, numbers: dict[str, Any]) -> bool:
+    """Whether the build can go on by itself: enough is decided, and more than was published."""
+    more: bool = numbers["decided"] > numbers["published"]
+    return more and enough_is_decided(config, numbers)
 
 
 def numbers_table(numbers: dict[str, Any]) -> Table:
