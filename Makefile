@@ -3,8 +3,12 @@ PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKSPACE ?= workspace
+# Where the hashes are known of (Linux on x86-64), pip takes no file but those.
+HASHED := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),1)
+LOCKS := $(if $(HASHED),requirements/hashes,requirements)
+INSTALL := -m pip install --quiet --no-deps $(if $(HASHED),--require-hashes)
 
-.PHONY: demo test test-slow test-torch test-studio torch studio check clean
+.PHONY: demo test test-slow test-torch test-studio test-hosting torch studio audit hashes check clean
 
 demo: $(VENV)/base  ## Build a small real data set from photos inside installed packages
 	$(BIN)/fedbench demo --workspace $(WORKSPACE)
@@ -21,6 +25,15 @@ test-torch: $(VENV)/dev $(VENV)/torch  ## Run the tests of what the model extra 
 test-studio: $(VENV)/dev  ## Run the tests of human review against a real Label Studio (installs it: 1 GB)
 	$(BIN)/python -m pytest -m studio tests/review
 
+test-hosting: $(VENV)/dev .venv-audit/done  ## Lint infra/, and run its processes here: Postgres from Debian's packages
+	PATH="$(CURDIR)/.venv-audit/bin:$$PATH" $(BIN)/python -m pytest -m hosting tests/hosting
+
+audit: .venv-audit/done  ## Known vulnerabilities of what the locks pin; OSV=all.zip where no service can be reached
+	.venv-audit/bin/python requirements/audit.py $(if $(OSV),--osv $(OSV))
+
+hashes: $(VENV)/base  ## Write requirements/hashes anew after a lock has changed
+	$(BIN)/python requirements/hash.py
+
 studio: $(VENV)/base  ## Label Studio for human review, with three annotators; Ctrl-C stops it
 	$(BIN)/fedbench review up --workspace $(WORKSPACE) --with-annotators 3
 
@@ -34,12 +47,12 @@ check: $(VENV)/dev  ## Style, types, and which room may import which
 
 $(VENV)/base: requirements/base.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/base.txt
+	$(BIN)/python $(INSTALL) --requirement $(LOCKS)/base.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
 $(VENV)/dev: $(VENV)/base requirements/api.txt requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/api.txt --requirement requirements/dev.txt
+	$(BIN)/python $(INSTALL) --requirement $(LOCKS)/api.txt --requirement $(LOCKS)/dev.txt
 	touch $@
 
 $(VENV)/torch: $(VENV)/base requirements/torch.txt
@@ -47,5 +60,10 @@ $(VENV)/torch: $(VENV)/base requirements/torch.txt
 	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/torch.txt
 	touch $@
 
-clean:  ## Remove the environment; the workspace stays
-	rm -rf $(VENV)
+.venv-audit/done: requirements/hashes/audit.txt
+	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements/hashes/audit.txt
+	touch $@
+
+clean:  ## Remove the environments; the workspace stays
+	rm -rf $(VENV) .venv-audit

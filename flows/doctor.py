@@ -1,7 +1,6 @@
 """What is installed, reachable and missing on this machine, and what each absence costs."""
 
 import importlib.util
-import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,8 @@ from flows.console import OUT, print_json
 from schemas.panels import shipped
 from schemas.routes import Route
 from tasks.engine import weights
-from tasks.engine.errors import WorkspaceError
+from tasks.engine.errors import ConfigError, WorkspaceError
+from tasks.engine.secrets import secret
 from tasks.engine.store import Store
 from tasks.providers.routes import INSTALL
 
@@ -87,8 +87,11 @@ def _owners() -> Mapping[str, list[str]]:
 
 def _model(name: str, route: Route, today: date) -> Finding:
     """A model of the panels that ship: whether its key is here, and until when it is served."""
-    keyed = route.key_env is None or bool(os.environ.get(route.key_env, "").strip())
-    key = f"key {route.key_env} {'is set' if keyed else 'is not set'}" if route.key_env else "needs no key"
+    try:
+        keyed = route.key_env is None or bool(secret(route.key_env))
+        key = f"key {route.key_env} {'is set' if keyed else 'is not set'}" if route.key_env else "needs no key"
+    except ConfigError as error:
+        keyed, key = False, error.message
     gone = route.retires is not None and route.retires <= today
     served = f"; {'withdrawn' if gone else 'to be withdrawn'} on {route.retires}" if route.retires else ""
     panels = ", ".join(panel for panel, spec in shipped().panels.items() if name in spec.voters)

@@ -1,6 +1,5 @@
 """Lists all editors, and says of each whether this machine can run it."""
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from tasks.editors import EDITORS
 from tasks.editors.table import shipped
 from tasks.engine import weights
 from tasks.engine.errors import FedbenchError
+from tasks.engine.secrets import secret
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def listed() -> Iterator[Listed]:
     sizes = {row.name: row.memory_gb for row in shipped()}
     for name, hosted in shipped_editors().items():
         route = hosted.routes[0]
-        keyed = not route.key_env or bool(os.environ.get(route.key_env, "").strip())
+        keyed = not route.key_env or bool(secret(route.key_env))
         why = _lacks("api", {"model": name}) or ("" if keyed else f"{route.key_env} is not set")
         own = route.key_env is None
         price = EDITORS.adapter_class("api").dollars(EDITORS.parse("api", {"model": name}))

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from tasks.boards.access import ADMIN, Access, Person, read_access, write_access
 from tasks.engine.errors import ConfigError, WorkspaceError
+from tasks.engine.secrets import secret
 from tasks.engine.store import Store, disk
 
 ROOT: Final = Path(__file__).parents[1]
@@ -98,7 +99,7 @@ def make_accounts(store: Store, python: Path, url: str, annotators: int) -> dict
     """
     access = read_access(store)
     names = [ADMIN, *(f"ann{number}" for number in range(1, annotators + 1))]
-    chosen = os.environ.get("FEDBENCH_STUDIO_PASSWORD", "")
+    chosen = secret("FEDBENCH_STUDIO_PASSWORD")
     wanted: list[dict[str, Any]] = []
     for name in names:
         known = access.people.get(name)

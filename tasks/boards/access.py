@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from tasks.engine.errors import ConfigError, WorkspaceError
+from tasks.engine.secrets import secret
 from tasks.engine.store import Store, disk
 
 FILE: Final = "review/access.json"
@@ -63,7 +64,7 @@ def read_access(store: Store) -> Access:
 
     Raises:
         WorkspaceError: The file is damaged.
-        ConfigError: The address in the environment is none.
+        ConfigError: The address in the environment is none, or the file of its token cannot be read.
     """
     try:
         access = Access.model_validate(store.read_json(FILE) or {})
@@ -72,7 +73,7 @@ def read_access(store: Store) -> Access:
     if not access.secret.get_secret_value():
         access = access.model_copy(update={"secret": SecretStr(secrets.token_hex(32))})
         write_access(store, access)
-    url, token = os.environ.get(URL, ""), os.environ.get(TOKEN, "")
+    url, token = os.environ.get(URL, ""), secret(TOKEN)
     if url:
         if urlsplit(url).scheme not in ("http", "https"):
             raise ConfigError(f"{URL} is no address: {url}", "give http://HOST:PORT")

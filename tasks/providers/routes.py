@@ -1,12 +1,12 @@
 """Whether routes can be asked at all, before anything is."""
 
 import importlib.util
-import os
 from collections.abc import Sequence
 from typing import Final
 
 from schemas.routes import Route
 from tasks.engine.errors import ConfigError
+from tasks.engine.secrets import secret
 
 INSTALL: Final = "pip install --no-deps -r requirements/api.txt"
 
@@ -19,11 +19,11 @@ def key_of(route: Route) -> str | None:
     """
     if route.key_env is None:
         return None
-    key = os.environ.get(route.key_env, "").strip()
+    key = secret(route.key_env)
     if not key:
         raise ConfigError(
             f"{route.model} needs a key, and the variable {route.key_env} is empty or not set",
-            f"export {route.key_env}=... (its value is never written down)",
+            f"export {route.key_env}=... or {route.key_env}_FILE=PATH (its value is never written down)",
         )
     return key
 
