@@ -59,7 +59,7 @@ def _show(board: Board) -> None:
         if used.conflicts:
             kin = row.entrant.kin
             left = number(kin) if kin and kin.n else "no score"
-            out = f"; {left} without judges of its family" if kin else ""
+            out = f"; {left} without relatives" if kin else ""
             OUT.print(Text(f"* {row.label}: {', '.join(used.conflicts)}{out}", style="yellow"), soft_wrap=True)
     for judge in board.manifest.judges:
         if judge.conflicts:

@@ -1,13 +1,15 @@
 """What `fedbench score` prints: the price, the way, and the table."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 
 from flows.console import ERR, OUT, print_json, progress_bar
 from schemas.score_config import ScoreConfig
+from schemas.score_manifest import EditorUsed
 from schemas.scoring import PARTIAL_SCORE
 from tasks.engine.store import Store
 from tasks.metrics.score_summary import Mean
@@ -15,6 +17,11 @@ from tasks.report.funnel import because
 from tasks.scoring.price import Ask, asks, plain, total
 from tasks.scoring.results import Results, finish
 from tasks.scoring.run import due, open_scoring
+
+ORDERS: Final = (
+    "other order: how much more it gives where the pictures are swapped; flips: scores that then cross 5; repeats: how "
+    "far answers to one question lie apart"
+)
 
 
 def score_and_show(workspace: Path, config: ScoreConfig, *, dry_run: bool, as_json: bool) -> None:
@@ -24,15 +31,16 @@ def score_and_show(workspace: Path, config: ScoreConfig, *, dry_run: bool, as_js
         run = open_scoring(workspace, config)
         try:
             left = due(run)
-            outside, edits = asks(run, left), sum(counts["score_edit"] for counts in left)
-            rows = sum(counts["score_parts"] for counts in left)
+            outside, edits, same, rows = asks(run, left), *_sums(left)
             results = None if dry_run or any(sum(counts.values()) for counts in left) else finish(run)
         finally:
             run.call.close()
-    words = _price(config, run.benchmark.triplets, len(run.entries), (edits, rows), outside)
+    words = _price(config, run.benchmark.triplets, len(run.entries), (edits, same, rows), outside)
     if dry_run:
-        told = {"run": config.name, "edits": edits, "measurements": rows, "outside": [plain(ask) for ask in outside]}
-        print_json(told | {"dollars": total(outside)}) if as_json else OUT.print(words, soft_wrap=True)
+        told = {"run": config.name, "edits": edits, "re_encodings": same, "measurements": rows}
+        print_json(
+            told | {"outside": [plain(ask) for ask in outside], "dollars": total(outside)}
+        ) if as_json else OUT.print(words, soft_wrap=True)
         return
     if results is None:
         ERR.print(words, soft_wrap=True)
@@ -57,22 +65,60 @@ def show(results: Results, *, as_json: bool) -> None:
     manifest = results.manifest
     OUT.print(_table(results))
     for one in results.scores:
-        if one.whole.reasons:
-            OUT.print(f"{one.editor} ({one.granularity}), not scored: {because(one.whole.reasons)}")
+        whole = one.whole
+        if whole.truth_mean.n < whole.score_all.n:
+            told = f"best {_number(whole.truth_best, 4)}, mean {_number(whole.truth_mean, 4)}, n {whole.truth_mean.n}"
+            OUT.print(f"{one.editor} ({one.granularity}), over the ground truths of a source and target: {told}")
+        if whole.reasons:
+            OUT.print(f"{one.editor} ({one.granularity}), not scored: {because(whole.reasons)}")
     for used in manifest.editors:
         if used.conflicts:
-            OUT.print(Text(f"* {used.editor}: {', '.join(used.conflicts)}; its scores may flatter it", style="yellow"))
+            words = f"* {used.editor}: {', '.join(used.conflicts)}; its scores may flatter it{_left_out(results, used)}"
+            OUT.print(Text(words, style="yellow"))
     for judge in manifest.judges:
         if judge.conflicts:
             OUT.print(Text(f"* judge {judge.judge}: {', '.join(judge.conflicts)}", style="yellow"))
+    if manifest.judges:
+        OUT.print(_judges(results))
+        OUT.print(ORDERS, style="dim")
     if manifest.score == PARTIAL_SCORE:
         OUT.print("A partial score: mean(ID, BG) · REG, without a judge. It is no FED-Score; a copy keeps a seventh.")
     OUT.print(Text(f"scores    {results.table}"), soft_wrap=True)
     OUT.print(Text(f"next      fedbench leaderboard {manifest.name}"), soft_wrap=True)
 
 
+def _left_out(results: Results, used: EditorUsed) -> str:
+    """The scores without relatives, as words behind what marks an editor."""
+    held = {one.granularity: one.without_relatives for one in results.scores if one.editor == used.editor}
+    told = [
+        f"{_number(mean, 4)} {name}, n {mean.n}" if mean.n else f"none {name}" for name, mean in held.items() if mean
+    ]
+    return f". Without relatives: {'; '.join(told)}" if told else ""
+
+
+def _judges(results: Results) -> Table:
+    """What each judge gave, and what its answers are worth."""
+    table = Table(title="Judges, on their 0 to 10", title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("judge", overflow="fold")
+    for name in ("part", "mean", "outputs", "abstained", "other order", "flips", "repeats"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in results.judges:
+        orders, shift, again = len(one.orders), one.shift, one.repeat_spread
+        table.add_row(
+            Text(one.judge),
+            str(one.part).upper(),
+            "–" if one.mean is None else f"{one.mean:.2f}",
+            str(len(one.means)),
+            str(one.abstained),
+            "–" if shift is None else f"{shift:+.2f}",
+            f"{one.flips} of {orders}" if orders else "–",
+            "–" if again is None else f"± {again:.2f}",
+        )
+    return table
+
+
 def _table(results: Results) -> Table:
-    """Two lines for each editor and granularity, so that it fits a terminal of 80 columns."""
+    """Three lines for each editor and granularity, so that it fits a terminal of 80 columns."""
     manifest = results.manifest
     title = f"{manifest.score} on {manifest.dataset} {manifest.edition}, {manifest.triplets} triplets"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
@@ -83,7 +129,7 @@ def _table(results: Results) -> Table:
         "ID",
         "BG\nRMSE",
         *judged,
-        "r mean\nmedian",
+        "r mean\nmedian\nno-op",
         "AU r\nway",
         "n\nfailed",
         "un-\nscored",
@@ -93,6 +139,7 @@ def _table(results: Results) -> Table:
     marked = {used.editor for used in manifest.editors if used.conflicts}
     for one in results.scores:
         whole, parts = one.whole, one.whole.parts
+        median = "–" if whole.median_ratio is None else f"{whole.median_ratio:.2f}"
         judges = (_number(parts["pq"]), f"{_number(parts['sc'])}\n{_number(parts['gta'])}") if judged else ()
         table.add_row(
             f"{one.editor}{' *' if one.editor in marked else ''}\n  {one.granularity}",
@@ -100,7 +147,7 @@ def _table(results: Results) -> Table:
             _number(parts["id"]),
             f"{_number(parts['bg'])}\n{_number(parts['background_rmse'], 2)}",
             *judges,
-            f"{_number(parts['lpips_ratio'], 2)}\n{'–' if whole.median_ratio is None else f'{whole.median_ratio:.2f}'}",
+            f"{_number(parts['lpips_ratio'], 2)}\n{median}\n{_number(parts['noop_ratio'], 2)}",
             f"{_number(parts['au_ratio'], 2)}\n{_number(parts['au_direction'], 2)}",
             f"{whole.score.n}\n{whole.failed}",
             str(whole.unscored),
@@ -112,9 +159,14 @@ def _number(mean: Mean, digits: int = 3) -> str:
     return "–" if mean.value is None else f"{mean.value:.{digits}f}"
 
 
-def _price(config: ScoreConfig, triplets: int, entries: int, left: tuple[int, int], outside: Sequence[Ask]) -> str:
-    edits, rows = left
+def _sums(left: Sequence[Mapping[str, int]]) -> list[int]:
+    return [sum(counts[step] for counts in left) for step in ("score_edit", "score_noop", "score_parts")]
+
+
+def _price(config: ScoreConfig, triplets: int, entries: int, left: tuple[int, int, int], outside: Sequence[Ask]) -> str:
+    edits, same, rows = left
     told = f"{triplets} triplets × {entries} (editor, instruction): {edits} outputs to make, {rows} to measure"
+    told += f", {same} faces to re-encode unchanged" if same else ""
     if not outside:
         return f"{told}; nothing is asked outside"
     dollars, budget = total(outside), config.calls.budget

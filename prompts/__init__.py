@@ -26,6 +26,7 @@ EXAMPLES: Final[dict[str, dict[str, str]]] = {
     "review_screen": {"single": ""},
     "repair": {"problem": "it names two expressions", "form": '{"signs": "...", "expression": "the word"}'},
     "sc": {"instruction": "change the expression from neutral to happy"},
+    "sc_swapped": {"instruction": "change the expression from neutral to happy"},
 }
 
 

@@ -129,4 +129,6 @@ FORMS: Final[dict[str, type[Form]]] = {
     "pq": ScoreForm,
     "sc": ScoreForm,
     "gta": ScoreForm,
+    "sc_swapped": ScoreForm,
+    "gta_swapped": ScoreForm,
 }

@@ -18,11 +18,14 @@ class LeaderboardRow(Record):
         conflicts: What may flatter it.
         score: What ranks; `low`, `high` its 95 % interval; `n` rows of `owed`.
         score_all, score_scored: With failures as 0, and without them; `scored`, `failed`, `unscored` rows.
-        score_kin_out: With failures as 0 and without judges of its own family; None where none is.
+        score_kin_out: With failures as 0, without judges that are relatives of it or of the data set's makers, and
+            without ground truths that relatives of it made; None where there is none, or nothing is left.
         identity, background, pq, sc, gta, reg: Means of the parts, 0..1.
         fidelity, alignment, gain: Of the dimensions.
         background_rmse: Mean, 0..255.
         mean_ratio, median_ratio, ratio_of_sums: Of the chosen gain. The paper's "REG" column is the mean one.
+        noop_ratio, noop_n: Mean ratio of its re-encodings of unchanged faces, and of how many.
+        truth_best, truth_mean: Over the ground truths of one source and target, failures as 0.
         next_editor, next_difference, next_low, next_high, next_verdict, detectable, next_n: Against the next rank.
     """
 
@@ -65,6 +68,10 @@ class LeaderboardRow(Record):
     mean_ratio: float | None
     median_ratio: float | None
     ratio_of_sums: float | None
+    noop_ratio: float | None
+    noop_n: int
+    truth_best: float | None
+    truth_mean: float | None
     next_editor: str
     next_difference: float | None
     next_low: float | None

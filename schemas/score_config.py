@@ -37,6 +37,33 @@ class ScoreMeasure(Section):
     box_side: int = Field(default=256, ge=64, le=1024, description="Pixels its crops are brought to. Ours.")
 
 
+class ScoreJudging(Section):
+    """How judges are asked."""
+
+    orders: Literal["both", "given"] = Field(
+        default="both",
+        description="Orders of the two pictures in SC and GTA: both, averaged, so that a judge's taste for a place "
+        "cancels out; given (the paper's, 3 questions instead of 5).",
+    )
+    repeats: int = Field(default=1, ge=1, le=20, description="How often each question is asked; the mean counts. Ours.")
+
+
+class ScoreNoop(Section):
+    """The editor's re-encoding of faces that are to stay as they are."""
+
+    sources: int = Field(default=50, ge=0, description="Of so many sources, by a fixed shuffle; 0 for none. Ours.")
+    outside: bool = Field(default=False, description="Ask editors outside for it, too: it is paid like an edit.")
+
+
+class ScoreDrift(Section):
+    """Whether judges still answer as they did."""
+
+    outputs: int = Field(default=50, ge=0, description="Stored outputs that are judged again; 0 for none.")
+    days: int = Field(
+        default=1, ge=0, description="Answers more days apart than this are of different days, and need it. Ours."
+    )
+
+
 class ScoreCut(Section):
     """What makes a score of the parts. All of it is ours where the paper is silent."""
 
@@ -76,6 +103,9 @@ class ScoreConfig(Section):
     )
     calls: CallSettings = CallSettings()
     measure: ScoreMeasure = ScoreMeasure()
+    judging: ScoreJudging = ScoreJudging()
+    noop: ScoreNoop = ScoreNoop()
+    drift: ScoreDrift = ScoreDrift()
     cut: ScoreCut = ScoreCut()
 
     @property
@@ -105,5 +135,6 @@ NOT_IN_SCORES: Final[dict[str, str]] = {
     "shard_size": "what is worked on together cannot change a result",
     "max_failed": "stops a run, changes no row",
     "acknowledge_external_api": "permits calls, changes no answer",
+    "drift": "asks again beside the scores, and never replaces an answer",
     "calls": "how often, how fast and for how much is asked; the answers stay what they are",
 }

@@ -42,6 +42,6 @@ class Made(Record):
 
 
 class JudgedParts(Record):
-    """What the judges said of one output, in the order of the run's judges and of the parts."""
+    """What the judges said of one output, by judge, part, order of the pictures and repeat."""
 
     scores: tuple[JudgeScore, ...]

@@ -1,21 +1,21 @@
-"""The rows and the manifest of a scoring run: what an editor made of a triplet, everything that was measured of it.
+"""The rows of a scoring run: what an editor made of a triplet, everything that was measured of it.
 
 `fedbench score` writes `runs/NAME/scores/scores.parquet` (one `ScoreRow` for each triplet, granularity and editor that
-was owed, failed ones included, sorted by `ROW_ORDER`) and `runs/NAME/scores/manifest.json` (one `ScoreManifest`).
+was owed, failed ones included, sorted by `ROW_ORDER`); `manifest.json` beside it is of `schemas/score_manifest.py`.
 Raw measurements stand beside what the run's cut made of them, so that a reader can cut them anew
 (`tasks.metrics.score.rescored`) without any model.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from schemas.expressions import Expression
 from schemas.outcomes import Abstention, FailureKind
 from schemas.records import Motion, Record
 
 # Rises with any change of the columns below or of their meaning.
-SCORES_VERSION: Final = 1
+SCORES_VERSION: Final = 2
 ROW_ORDER: Final = ("editor", "granularity", "pool", "source_id", "target", "truth_editor", "truth_attempt")
 
 
@@ -99,6 +99,8 @@ class JudgeScore(Record):
         reason: In its own words.
         model: As its provider names it.
         repaired: Whether this is its second answer, because the first could not be read.
+        swapped: Whether it saw the two pictures in the other order.
+        repeat: Which time it was asked so, from 0.
     """
 
     judge: str
@@ -109,6 +111,8 @@ class JudgeScore(Record):
     reason: str
     model: str
     repaired: bool
+    swapped: bool
+    repeat: int
 
 
 class RuleParts(Record):
@@ -146,6 +150,19 @@ class RuleParts(Record):
     au_direction: float | None
 
 
+class Unchanged(Record):
+    """What an editor makes of a source that is to keep its expression: what its re-encoding alone changes.
+
+    Attributes:
+        image: sha256 of the stored picture at the source's size.
+        lpips, au: Its distance to the source, ≥ 0, as in `RuleParts`; None where it was not or cannot be measured.
+    """
+
+    image: str
+    lpips: float | None
+    au: float | None
+
+
 class Scored(Record):
     """What the cut makes of the measurements: parts, dimensions and the score, each 0..1, None where there is none.
 
@@ -155,9 +172,12 @@ class Scored(Record):
         statuses: By part, in the order of `Part`: "id ok", "bg ok", ...
         lpips_ratio, au_ratio: r = distance to the output over distance to the ground truth; 0 is no change, 1 as much
             as the ground truth; None where the divisor is degenerate or something was not measured.
-        id, bg, pq, sc, gta, reg: The parts; `pq`, `sc`, `gta` are the panel's mean over 10.
-        pq_spread, sc_spread, gta_spread: Sample standard deviation over the judges that answered, on their 0..10;
-            None with fewer than two.
+        noop_ratio: The same of the editor's own re-encoding of the unchanged source, by the chosen gain: what of r is
+            no edit.
+        id, bg, pq, sc, gta, reg: The parts; `pq`, `sc`, `gta` are the panel's mean over 10: of each judge the mean of
+            its answers (both orders, all repeats), then the mean over the judges that answered.
+        pq_spread, sc_spread, gta_spread: Sample standard deviation over those judges' means, on their 0..10; None with
+            fewer than two.
         fidelity, alignment, gain: The dimensions.
         score: Their product. In a run without a judge the partial score: mean(id, bg) · reg.
     """
@@ -167,6 +187,7 @@ class Scored(Record):
     statuses: tuple[str, ...]
     lpips_ratio: float | None
     au_ratio: float | None
+    noop_ratio: float | None
     id: float | None
     bg: float | None
     pq: float | None
@@ -198,7 +219,10 @@ class ScoreRow(Record):
         source_image, truth_image: The same of the triplet's pictures.
         rule: None where there is no output.
         judged: Every judge's answer on every part; empty without an output or a judge.
+        noop: The source re-encoded by the editor; None where that was not asked for or cannot be had.
         scored: What the run's cut makes of it.
+        truths: How many ground truths the source has for this target: that many rows are one set.
+        truth_best, truth_mean: Of the set's scores, failed ones as 0; None where none has one.
     """
 
     editor: str
@@ -222,64 +246,8 @@ class ScoreRow(Record):
     truth_image: str
     rule: RuleParts | None
     judged: tuple[JudgeScore, ...]
+    noop: Unchanged | None
     scored: Scored
-
-
-class EditorUsed(Record):
-    """An editor of the run, and how it was run.
-
-    Attributes:
-        editor: As in `ScoreRow.editor`.
-        family: Of its models; empty where it has none.
-        identity: Adapter, version, parameters (steps, size, ...), weights by sha256: the inference protocol. The seed
-            of every output is in its row.
-        conflicts: Why its scores may flatter it ("same family as the ground truths' editor warp"); a leaderboard marks
-            it.
-    """
-
-    editor: str
-    family: str
-    identity: dict[str, Any]
-    conflicts: tuple[str, ...]
-
-
-class JudgeUsed(Record):
-    """A judge of the run; fields as in `EditorUsed`."""
-
-    judge: str
-    family: str
-    identity: dict[str, Any]
-    conflicts: tuple[str, ...]
-
-
-class ScoreManifest(Record):
-    """What `manifest.json` of a scoring run says.
-
-    Attributes:
-        scores_version: `SCORES_VERSION`.
-        name: Of the run.
-        score: "FED-Score", or "partial score" where no judge was asked; nothing else may be called FED-Score.
-        dataset, edition, rows_sha256: What was scored.
-        triplets: How many of it; the others are beyond `limit`.
-        seed: Of the run; it seeds every edit.
-        granularities: Instructions that were given.
-        settings: How parts were measured (`measure`) and what makes a score of them (`cut`), as configured.
-        identities: Face analyzer, identity model, distance: version, parameters and weights.
-        rows, scores_sha256: How many rows `scores.parquet` has, and the sha256 of the file.
-    """
-
-    scores_version: int
-    name: str
-    score: str
-    dataset: str
-    edition: str
-    rows_sha256: str
-    triplets: int
-    seed: int
-    granularities: tuple[Granularity, ...]
-    settings: dict[str, Any]
-    identities: tuple[dict[str, Any], ...]
-    editors: tuple[EditorUsed, ...]
-    judges: tuple[JudgeUsed, ...]
-    rows: int
-    scores_sha256: str
+    truths: int
+    truth_best: float | None
+    truth_mean: float | None

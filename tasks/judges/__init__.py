@@ -18,12 +18,14 @@ class Judge(Protocol):
         """PQ: how good the picture is, seen alone."""
         ...
 
-    def consistency(self, source: Picture, output: Picture, instruction: str, call: Calls) -> Score:
-        """SC: how well the output does what the instruction asks of the source."""
+    def consistency(
+        self, source: Picture, output: Picture, instruction: str, call: Calls, *, swapped: bool = False
+    ) -> Score:
+        """SC: how well the output does what the instruction asks of the source; `swapped` shows the output first."""
         ...
 
-    def alignment(self, output: Picture, ground_truth: Picture, call: Calls) -> Score:
-        """GTA: how closely the output's expression comes to the ground truth's."""
+    def alignment(self, output: Picture, ground_truth: Picture, call: Calls, *, swapped: bool = False) -> Score:
+        """GTA: how closely the output's expression comes to the ground truth's; `swapped` shows the latter first."""
         ...
 
 

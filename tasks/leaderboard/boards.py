@@ -58,6 +58,7 @@ def conditions(run: ScoredRun) -> dict[str, Any]:
         "triplets": manifest.triplets,
         "cut": manifest.settings["cut"],
         "measure": manifest.settings["measure"],
+        **({"judging": manifest.settings["judging"]} if manifest.judges else {}),
         "models that measured": sorted(manifest.identities, key=canonical),
         "judges": sorted((judge.identity for judge in manifest.judges), key=canonical),
     }
@@ -65,14 +66,15 @@ def conditions(run: ScoredRun) -> dict[str, Any]:
 
 def _differences(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     mine, theirs = dict(_flat("", first)), dict(_flat("", other))
-    names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+    # What one of them lacks altogether, how judges were asked, follows from what differs.
+    names = [name for name in mine if name in theirs and mine[name] != theirs[name]]
     told = [f"{name}: {_short(theirs.get(name))} here, {_short(mine.get(name))} above" for name in names[:_MOST]]
     return told + ([f"and {len(names) - _MOST} more differences"] if len(names) > _MOST else [])
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Leaves by dotted path; what judges or models are is one leaf, for a part of it says little."""
-    if isinstance(value, Mapping) and path in {"", "cut", "measure"}:
+    if isinstance(value, Mapping) and path in {"", "cut", "measure", "judging"}:
         for name, held in value.items():
             yield from _flat(f"{path}.{name}" if path else name, held)
     else:

@@ -12,13 +12,16 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from schemas.score_config import ScoreCut
-from schemas.scoring import PARTIAL_SCORE, EditorUsed, Granularity, ScoreManifest, ScoreRow, State
+from schemas.score_manifest import EditorUsed, ScoreManifest
+from schemas.scoring import PARTIAL_SCORE, Granularity, ScoreRow, State
 from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import sha256
 from tasks.leaderboard.bootstrap import Floats
 from tasks.leaderboard.gallery import Sample, gallery
-from tasks.leaderboard.variants import BEST_TRUTH, best_of, kin_out, variants
+from tasks.leaderboard.variants import BEST_TRUTH, MEAN_TRUTH, variants
 from tasks.metrics.score_summary import Mean, Summary, summary
+from tasks.metrics.steadiness import Steadiness, steadiness
+from tasks.scoring.relatives import relatives, without
 from tasks.scoring.table import MANIFEST, TABLE, read_manifest
 
 # A row: pool, source, target, who made the ground truth, and which.
@@ -51,7 +54,8 @@ class Entrant:
         failed: The cells that it failed at.
         expressions: By cell: what the source shows.
         others: By variant, the same as `values`; only what differs from them needs a model nowhere.
-        kin: The mean without judges of its own family, failures as 0; None where none is.
+        kin: The mean without its relatives, failures as 0; None where it has none.
+        judges: How far each judge can be believed on its outputs.
         ratios: r of every row that has one, float64.
         samples: Best, typical and worst rows, for pictures.
     """
@@ -67,6 +71,7 @@ class Entrant:
     expressions: dict[Cell, str] = field(default_factory=dict)
     others: dict[str, dict[Cell, float | None]] = field(default_factory=dict)
     kin: Mean | None = None
+    judges: list[Steadiness] = field(default_factory=list)
     ratios: Floats = field(default_factory=lambda: np.empty(0))
     samples: dict[str, list[Sample]] = field(default_factory=dict)
 
@@ -134,12 +139,12 @@ def _entrant(run: ScoredRun, used: EditorUsed, granularity: Granularity, rows: S
     for variant in variants(manifest):
         scores = [variant.score(row, partial=partial) for row in rows]
         found.others[variant.name] = {cell: _value(one) for cell, one in zip(cells, scores, strict=True)}
-    best = _best_truth(found.values)
-    if len(best) < len(cells):
-        found.others[BEST_TRUTH] = best
-    kin = kin_out(manifest, used.family)
-    if kin:
-        found.kin = Mean.of(_value(kin.score(row, partial=partial)) for row in rows)
+    sets = {(row.pool, row.source_id, row.target): (cell, row) for cell, row in zip(cells, rows, strict=True)}
+    if len(sets) < len(rows):
+        found.others[BEST_TRUTH] = {cell: row.truth_best for cell, row in sets.values()}
+        found.others[MEAN_TRUTH] = {cell: row.truth_mean for cell, row in sets.values()}
+    found.kin = without(rows, relatives(manifest, used), cut, partial=partial)
+    found.judges = steadiness(row.judged for row in rows if row.judged)
     return found
 
 
@@ -149,14 +154,6 @@ def _cell(row: ScoreRow) -> Cell:
 
 def _value(scored: Any) -> float | None:
     return 0.0 if scored.state is State.FAILED else scored.score
-
-
-def _best_truth(values: dict[Cell, float | None]) -> dict[Cell, float | None]:
-    """The best score over the ground truths that a source has for one target, at the first one's cell."""
-    grouped: dict[tuple[str, str, str], list[Cell]] = {}
-    for cell in sorted(values):
-        grouped.setdefault(cell[:3], []).append(cell)
-    return {cells[0]: best_of([values[cell] for cell in cells]) for cells in grouped.values()}
 
 
 def score_rows(run: ScoredRun) -> Iterator[ScoreRow]:

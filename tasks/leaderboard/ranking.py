@@ -8,7 +8,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from schemas.expressions import EXPRESSIONS
-from schemas.scoring import Granularity, ScoreManifest
+from schemas.score_manifest import ScoreManifest
+from schemas.scoring import Granularity
 from tasks.leaderboard.boards import Group, groups
 from tasks.leaderboard.bootstrap import (
     LEAST,

@@ -16,6 +16,7 @@ from schemas.scoring import (
     Scored,
     ScoreRow,
     State,
+    Unchanged,
 )
 from tasks.metrics.background import NORMALISERS
 from tasks.metrics.gain import ratio, s_reg
@@ -48,7 +49,9 @@ def dimension(parts: Parts, name: str, removed: Collection[Part] = ()) -> float 
     return math.fsum(known) / len(known) if known and len(known) == len(kept) else None
 
 
-def scored(rule: RuleParts, judged: Sequence[JudgeScore], cut: ScoreCut, *, partial: bool) -> Scored:
+def scored(
+    rule: RuleParts, judged: Sequence[JudgeScore], cut: ScoreCut, *, partial: bool, noop: Unchanged | None = None
+) -> Scored:
     """What a cut makes of the measurements of one output.
 
     Args:
@@ -56,6 +59,7 @@ def scored(rule: RuleParts, judged: Sequence[JudgeScore], cut: ScoreCut, *, part
         judged: The judges' answers.
         cut: Normaliser, gain, tolerances.
         partial: Whether the run asks no judge: the score is then the partial one, of the rule parts.
+        noop: The source as the editor re-encodes it; no part of the score.
     """
     found: dict[Part, Value] = {
         Part.ID: (_floored(rule.identity, rule.identity_status), rule.identity_status),
@@ -72,6 +76,7 @@ def scored(rule: RuleParts, judged: Sequence[JudgeScore], cut: ScoreCut, *, part
         statuses=tuple(f"{part} {found[part][1]}" for part in Part),
         lpips_ratio=_ratio(rule.lpips_output, rule.lpips_truth, cut.min_lpips),
         au_ratio=_ratio(rule.au_output, rule.au_truth, cut.min_au),
+        noop_ratio=_noop(noop, rule, cut),
         **{str(part): values[part] for part in Part},
         **{f"{part}_spread": spread(judged, part) for part in (Part.PQ, Part.SC, Part.GTA)},
         **{name: dimension(values, name, removed) for name in DIMENSIONS},
@@ -85,11 +90,42 @@ def failed(reason: str) -> Scored:
     return Scored(**empty | {"state": State.FAILED, "reason": reason, "statuses": ()})
 
 
-def rescored(row: ScoreRow, cut: ScoreCut, *, partial: bool) -> ScoreRow:
-    """A row under another cut; nothing is measured or asked."""
-    if row.rule is None:
-        return row
-    return row.model_copy(update={"scored": scored(row.rule, row.judged, cut, partial=partial)})
+def rescored(rows: Sequence[ScoreRow], cut: ScoreCut, *, partial: bool) -> list[ScoreRow]:
+    """Rows under another cut; nothing is measured or asked.
+
+    Args:
+        rows: Of one editor under one instruction, so that the ground truths of one source and target come together.
+        cut: Normaliser, gain, tolerances.
+        partial: As in `scored`.
+    """
+    return with_truths(
+        [
+            row
+            if row.rule is None
+            else row.model_copy(update={"scored": scored(row.rule, row.judged, cut, partial=partial, noop=row.noop)})
+            for row in rows
+        ]
+    )
+
+
+def with_truths(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
+    """The rows with the best and the mean score over the ground truths that a source has for one target.
+
+    A failed output is 0, an unscored one is left out (ours; FED-Bench has one ground truth a source).
+    """
+    sets: dict[tuple[str, ...], list[float | None]] = {}
+    for row in rows:
+        sets.setdefault(_set(row), []).append(0.0 if row.scored.state is State.FAILED else row.scored.score)
+    told = {}
+    for key, scores in sets.items():
+        known = [score for score in scores if score is not None]
+        best, mean = (max(known), math.fsum(known) / len(known)) if known else (None, None)
+        told[key] = {"truths": len(scores), "truth_best": best, "truth_mean": mean}
+    return [row.model_copy(update=told[_set(row)]) for row in rows]
+
+
+def _set(row: ScoreRow) -> tuple[str, ...]:
+    return row.editor, row.granularity, row.pool, row.source_id, row.target
 
 
 def background(rule: RuleParts, cut: ScoreCut) -> Value:
@@ -126,10 +162,10 @@ def gain(rule: RuleParts, cut: ScoreCut) -> Value:
 
 
 def panel(judged: Sequence[JudgeScore], part: Part, cut: ScoreCut, *, partial: bool) -> Value:
-    """A judged part, 0..1: the mean of the judges that answered, over 10."""
+    """A judged part, 0..1: the mean of the judges that answered, over 10; each counts once, however often asked."""
     if partial:
         return None, PartStatus.NOT_MEASURED
-    values = _answers(judged, part)
+    values = by_judge(judged, part)
     if len(values) < cut.min_judges:
         return None, PartStatus.ABSTAINED
     return math.fsum(values) / len(values) / SCALE, PartStatus.OK
@@ -137,12 +173,25 @@ def panel(judged: Sequence[JudgeScore], part: Part, cut: ScoreCut, *, partial: b
 
 def spread(judged: Sequence[JudgeScore], part: Part) -> float | None:
     """Sample standard deviation over the judges that answered, on their 0..10; None with fewer than two."""
-    values = _answers(judged, part)
+    values = by_judge(judged, part)
     return statistics.stdev(values) if len(values) > 1 else None
 
 
-def _answers(judged: Sequence[JudgeScore], part: Part) -> list[float]:
-    return [one.value for one in judged if one.part is part and one.value is not None]
+def by_judge(judged: Sequence[JudgeScore], part: Part) -> list[float]:
+    """The mean of each judge that answered, 0..10: over both orders of the pictures and all repeats."""
+    held: dict[str, list[float]] = {}
+    for one in judged:
+        if one.part is part and one.value is not None:
+            held.setdefault(one.judge, []).append(one.value)
+    return [math.fsum(values) / len(values) for values in held.values()]
+
+
+def _noop(noop: Unchanged | None, rule: RuleParts, cut: ScoreCut) -> float | None:
+    if noop is None:
+        return None
+    if cut.gain == "lpips":
+        return _ratio(noop.lpips, rule.lpips_truth, cut.min_lpips)
+    return _ratio(noop.au, rule.au_truth, cut.min_au)
 
 
 def _ratio(output: float | None, truth: float | None, least: float) -> float | None:

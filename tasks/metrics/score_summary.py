@@ -39,6 +39,9 @@ class Summary:
         product_of_means: Of the dimensions' means: a diagnostic, never a score.
         ablations: By name: the mean over the rows that it can be computed of.
         reasons: Why rows are not scored.
+        noop_median: Of the ratios of the editor's own re-encoding; their mean is among the parts.
+        truth_best, truth_mean: The best and the mean score over the ground truths of one source and target, failures
+            as 0; n counts the sets, and equals the rows that count where every set has one.
     """
 
     owed: int
@@ -53,6 +56,9 @@ class Summary:
     product_of_means: float | None
     ablations: dict[str, Mean]
     reasons: dict[str, int]
+    noop_median: float | None
+    truth_best: Mean
+    truth_mean: Mean
 
 
 _RAW: Final[dict[str, Callable[[RuleParts], float | None]]] = {
@@ -76,7 +82,8 @@ def summary(rows: Sequence[ScoreRow], cut: ScoreCut, *, partial: bool) -> Summar
     good = [row.scored for row in rows if row.scored.state is State.SCORED]
     score = Mean.of(one.score for one in good)
     counted = len(good) + states[State.FAILED]
-    names = [*map(str, Part), *DIMENSIONS, "lpips_ratio", "au_ratio"]
+    spreads = [f"{part}_spread" for part in (Part.PQ, Part.SC, Part.GTA)]
+    names = [*map(str, Part), *DIMENSIONS, *spreads, "lpips_ratio", "au_ratio", "noop_ratio"]
     parts = {name: Mean.of(getattr(row.scored, name) for row in rows) for name in names}
     rules = [row.rule for row in rows if row.rule is not None]
     parts |= {name: Mean.of(read(rule) for rule in rules) for name, read in _RAW.items()}
@@ -91,7 +98,7 @@ def summary(rows: Sequence[ScoreRow], cut: ScoreCut, *, partial: bool) -> Summar
         score=score,
         score_all=Mean((score.value or 0.0) * len(good) / counted if counted else None, counted),
         parts=parts,
-        median_ratio=statistics.median(ratios) if ratios else None,
+        median_ratio=_median(ratios),
         ratio_of_sums=_ratio_of_sums(rules, cut),
         product_of_means=math.prod(known) if known else None,
         ablations={
@@ -99,8 +106,21 @@ def summary(rows: Sequence[ScoreRow], cut: ScoreCut, *, partial: bool) -> Summar
             for name, removed in ABLATIONS.items()
             if not partial or removed >= MODEL
         },
+        noop_median=_median(row.scored.noop_ratio for row in rows),
+        truth_best=Mean.of(row.truth_best for row in _one_of_each(rows)),
+        truth_mean=Mean.of(row.truth_mean for row in _one_of_each(rows)),
         reasons=dict(sorted(Counter(row.scored.reason for row in rows if row.scored.reason).items())),
     )
+
+
+def _one_of_each(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
+    """One row for every set of ground truths: all rows of a set say the same of it."""
+    return list({(row.pool, row.source_id, row.target): row for row in rows}.values())
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def _ratio_of_sums(rules: Sequence[RuleParts], cut: ScoreCut) -> float | None:

@@ -5,7 +5,8 @@ from typing import Any
 
 from schemas.routes import routes_in
 from schemas.score_config import ScoreConfig
-from schemas.scoring import EditorUsed, Granularity, JudgeUsed
+from schemas.score_manifest import EditorUsed, JudgeUsed
+from schemas.scoring import Granularity
 from schemas.sections import Adapter
 from tasks.distances import DISTANCES
 from tasks.editors import EDITORS
@@ -14,6 +15,7 @@ from tasks.engine.registry import Registry
 from tasks.faces import ANALYZERS, EMBEDDERS
 from tasks.judges import JUDGES
 from tasks.providers.routes import check_routes
+from tasks.scoring.judge import again
 from tasks.scoring.steps import filled
 from tasks.scoring.triplets import Benchmark
 
@@ -50,7 +52,7 @@ def adapters(config: ScoreConfig) -> Iterator[tuple[Registry[Any], Adapter]]:
         for granularity in config.granularities:
             yield EDITORS, filled(editor.adapter, granularity)
     for judge in config.judges:
-        yield JUDGES, judge
+        yield JUDGES, again(judge, config.judging.repeats - 1)
 
 
 def editors_used(config: ScoreConfig, benchmark: Benchmark) -> tuple[EditorUsed, ...]:
@@ -67,7 +69,9 @@ def editors_used(config: ScoreConfig, benchmark: Benchmark) -> tuple[EditorUsed,
         contents = _contents(each)
         identity = next(iter(each.values())) | ({"contents": contents} if contents else {})
         words = tuple(_conflicts(family, spec.name, tuned, others))
-        found.append(EditorUsed(editor=editor.called, family=family, identity=identity, conflicts=words))
+        makers = [one for one in _roles(benchmark, ("editor",)) if [*_conflicts(family, spec.name, tuned, [one])]]
+        truths = tuple(sorted({adapter for _, _, _, adapter in makers}))
+        found.append(EditorUsed(editor=editor.called, family=family, identity=identity, conflicts=words, truths=truths))
     return tuple(found)
 
 
@@ -90,10 +94,11 @@ def judges_used(config: ScoreConfig, benchmark: Benchmark) -> tuple[JudgeUsed, .
     found = []
     for judge in config.judges:
         family = JUDGES.family(judge.name, judge.params)
-        others = [*_roles(benchmark, ("editor", "voter", "writer", "captioner", "checker")), *editors]
+        makers = [*_roles(benchmark, ("editor", "voter", "writer", "captioner", "checker"))]
         identity = JUDGES.identity(judge.name, judge.params)
-        words = tuple(_conflicts(family, judge.label, (), others))
-        found.append(JudgeUsed(judge=judge.label, family=family, identity=identity, conflicts=words))
+        words = tuple(_conflicts(family, judge.label, (), [*makers, *editors]))
+        kin = any(_conflicts(family, judge.label, (), makers))
+        found.append(JudgeUsed(judge=judge.label, family=family, identity=identity, conflicts=words, of_data_set=kin))
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from schemas.expressions import Expression
 from schemas.outcomes import FailureKind
@@ -15,7 +16,7 @@ from tasks.engine.images import Picture
 from tasks.engine.stage import Context, Failed
 from tasks.generate import problem_of
 from tasks.metrics.registration import resized
-from tasks.scoring.steps import Step
+from tasks.scoring.steps import Entry, Step
 
 Answers = list[tuple[Key, Made | Failed]]
 
@@ -49,7 +50,7 @@ class ScoreEdit(Step[ScoredSource, Made]):
     def _made(self, row: ScoredSource, triplets: Sequence[TripletFacts], ctx: Context) -> Answers:
         """The outputs for triplets of one source."""
         source, answers = ctx.images.get(row.image), Answers()
-        pending: list[tuple[TripletFacts, str, EditRequest]] = []
+        asked: list[tuple[TripletFacts, EditRequest]] = []
         for triplet in triplets:
             instruction = instruction_of(triplet, self.entry.granularity)
             if not instruction.strip():
@@ -57,39 +58,60 @@ class ScoreEdit(Step[ScoredSource, Made]):
                 answers.append((triplet.key, Failed(FailureKind.BAD_OUTPUT, words)))
                 continue
             target, seed = Expression(triplet.key.target), ctx.seed(triplet.key)
-            request = EditRequest(source, row.expression, target, instruction, seed, triplet.key)
-            request_key = fingerprint(self.entry.identity, row.image, row.expression, target, instruction, seed)
-            known = ctx.images.recall_edit(request_key)
-            if known is None:
-                pending.append((triplet, request_key, request))
-            else:
-                answers.append((triplet.key, _row(triplet, request, *known[:2])))
-        return answers + (self._edited(source, pending, ctx) if pending else [])
-
-    def _edited(
-        self, source: Picture, pending: Sequence[tuple[TripletFacts, str, EditRequest]], ctx: Context
-    ) -> Answers:
-        editor = EDITORS.get(self.entry.spec.name, self.entry.spec.params)
-        results = editor.edit([request for _, _, request in pending], ctx.call)
-        for note in editor.notes():
-            ctx.log(f"{self.name}: {note}")
-        if len(results) != len(pending):  # before one of them is remembered
-            raise ValueError(f"{len(results)} results for {len(pending)} requests")
-        answers = Answers()
-        for (triplet, request_key, request), result in zip(pending, results, strict=True):
-            if isinstance(result, ItemFailed):
-                answers.append((triplet.key, Failed(result.kind, str(result), result.retryable)))
-                continue
-            made = Edit.of(result)
-            problem = problem_of(made.pixels)
-            if problem:
-                answers.append((triplet.key, Failed(FailureKind.BAD_OUTPUT, problem)))
-                continue
-            picture = ctx.images.put(resized(made.pixels, source.pixels.shape))
-            raw_size = (made.pixels.shape[0], made.pixels.shape[1])
-            ctx.images.remember_edit(request_key, picture.digest, raw_size, source.digest, made.model)
-            answers.append((triplet.key, _row(triplet, request, picture, raw_size)))
+            asked.append((triplet, EditRequest(source, row.expression, target, instruction, seed, triplet.key)))
+        outputs = edited(self.entry, [request for _, request in asked], ctx, self.name)
+        for (triplet, request), output in zip(asked, outputs, strict=True):
+            answers.append((triplet.key, output if isinstance(output, Failed) else _row(triplet, request, *output)))
         return answers
+
+
+def edited(
+    entry: Entry, requests: Sequence[EditRequest], ctx: Context, step: str
+) -> list[tuple[Picture, tuple[int, int]] | Failed]:
+    """An editor's outputs for requests of one source, at the source's size, with the (height, width) it gave.
+
+    Those of an earlier run are taken from the store; a new one is stored under its request key at once.
+
+    Args:
+        entry: The editor.
+        requests: What is asked of it.
+        ctx: Pictures, calls, the log.
+        step: Who asks, for the log.
+    """
+    results: dict[str, tuple[Picture, tuple[int, int]] | Failed] = {}
+    keys = [_request_key(entry, request) for request in requests]
+    for key in keys:
+        if known := ctx.images.recall_edit(key):
+            results[key] = known[:2]
+    pending = [(key, request) for key, request in zip(keys, requests, strict=True) if key not in results]
+    if pending:
+        editor = EDITORS.get(entry.spec.name, entry.spec.params)
+        made = editor.edit([request for _, request in pending], ctx.call)
+        for note in editor.notes():
+            ctx.log(f"{step}: {note}")
+        if len(made) != len(pending):  # before one of them is remembered
+            raise ValueError(f"{len(made)} results for {len(pending)} requests")
+        for (key, request), result in zip(pending, made, strict=True):
+            results[key] = _kept(key, request, result, ctx)
+    return [results[key] for key in keys]
+
+
+def _request_key(entry: Entry, request: EditRequest) -> str:
+    shown = (request.source_expression, request.target, request.instruction, request.seed)
+    return fingerprint(entry.identity, request.source.digest, *shown)
+
+
+def _kept(key: str, request: EditRequest, result: Any, ctx: Context) -> tuple[Picture, tuple[int, int]] | Failed:
+    if isinstance(result, ItemFailed):
+        return Failed(result.kind, str(result), result.retryable)
+    made = Edit.of(result)
+    problem = problem_of(made.pixels)
+    if problem:
+        return Failed(FailureKind.BAD_OUTPUT, problem)
+    picture = ctx.images.put(resized(made.pixels, request.source.pixels.shape))
+    raw_size = (made.pixels.shape[0], made.pixels.shape[1])
+    ctx.images.remember_edit(key, picture.digest, raw_size, request.source.digest, made.model)
+    return picture, raw_size
 
 
 def _row(triplet: TripletFacts, request: EditRequest, picture: Picture, raw_size: tuple[int, int]) -> Made:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schemas.records import Key
 from schemas.score_config import ScoreMeasure
@@ -25,7 +24,7 @@ from tasks.metrics.registration import register, resized
 from tasks.scoring.steps import Step
 
 # What belongs to source and ground truth alone is the same for every editor: the distance between them.
-_truths: Memo[float] = Memo(65_536)
+_truths: Memo[float | None] = Memo(65_536)
 
 
 class ScoreParts(Step[Made, RuleParts]):
@@ -54,7 +53,7 @@ class ScoreParts(Step[Made, RuleParts]):
         before = next(iter(analyzer.analyze(source)), None)
         if before is None:
             return _unmeasured(len(found))
-        face, wanted = _face_at(before, found), _face_at(before, analyzer.analyze(truth))
+        face, wanted = face_at(before, found), face_at(before, analyzer.analyze(truth))
         spec = self.measure_params.identity
         embedder = EMBEDDERS.get(spec.name, spec.params)
         return RuleParts(
@@ -62,7 +61,7 @@ class ScoreParts(Step[Made, RuleParts]):
             identity_status=PartStatus.OK if face else PartStatus.NO_FACE,
             faces=len(found),
             **self._background(source, output, before, wanted, face),
-            **self._gain(source, truth, output, landmark_box(before)),
+            **self._gain(source, truth, output, before),
             au_output=expression_change(before.blendshapes, face.blendshapes) if face else None,
             au_truth=expression_change(before.blendshapes, wanted.blendshapes) if wanted else None,
             au_direction=direction(before.blendshapes, face.blendshapes, wanted.blendshapes)
@@ -89,19 +88,26 @@ class ScoreParts(Step[Made, RuleParts]):
         status = PartStatus.NO_BACKGROUND if values["background_rmse"] is None else PartStatus.OK
         return values | {"background_status": status, "motion": motion}
 
-    def _gain(self, source: Picture, truth: Picture, output: Picture, box: NDArray[np.float32]) -> dict[str, Any]:
-        """Distances inside one box, the source's, so that a face that moved shows as moved."""
-        spec, side = self.measure_params.distance, self.measure_params.box_side
-        if spec is None:
-            return {"lpips_output": None, "lpips_truth": None}
-        distance = DISTANCES.get(spec.name, spec.params)
-        square = context_box(box, self.measure_params.box_margin)
+    def _gain(self, source: Picture, truth: Picture, output: Picture, before: Face) -> dict[str, Any]:
+        params = self.measure_params
+        key = (params.model_dump_json(), source.digest, truth.digest)
+        return {
+            "lpips_output": face_distance(params, source, output, before),
+            "lpips_truth": _truths.get(key, lambda: face_distance(params, source, truth, before)),
+        }
 
-        def between(other: Picture) -> float:
-            return distance.between(*(crop(shown.pixels, square, side) for shown in (source, other)))
 
-        key = (spec.model_dump_json(), source.digest, truth.digest, square, side)
-        return {"lpips_output": between(output), "lpips_truth": _truths.get(key, lambda: between(truth))}
+def face_distance(params: ScoreMeasure, source: Picture, other: Picture, before: Face) -> float | None:
+    """The perceptual distance inside one box, that of the source's face, so that a face that moved shows as moved.
+
+    Returns:
+        The distance, ≥ 0; None where the run measures none.
+    """
+    if params.distance is None:
+        return None
+    distance = DISTANCES.get(params.distance.name, params.distance.params)
+    square = context_box(landmark_box(before), params.box_margin)
+    return distance.between(*(crop(shown.pixels, square, params.box_side) for shown in (source, other)))
 
 
 def used(params: ScoreMeasure) -> list[Any]:
@@ -114,7 +120,8 @@ def used(params: ScoreMeasure) -> list[Any]:
     ]
 
 
-def _face_at(source: Face, faces: Sequence[Face]) -> Face | None:
+def face_at(source: Face, faces: Sequence[Face]) -> Face | None:
+    """The face in the source's place; None where there is none at all."""
     place = matched(source.box, [face.box for face in faces])
     return None if place is None else faces[place]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tasks.editors import EDITORS
 from tasks.judges import JUDGES
-from tasks.scoring.judge import PARTS
+from tasks.scoring.judge import questions
 from tasks.scoring.run import Scoring
 
 
@@ -42,14 +42,15 @@ def _asks(run: Scoring, left: Sequence[dict[str, int]]) -> Iterator[Ask]:
         spec = editor.adapter
         if EDITORS.remote(spec.name):
             entries = zip(run.entries, left, strict=True)
-            edits = sum(counts["score_edit"] for entry, counts in entries if entry.called == editor.called)
+            mine = [counts for entry, counts in entries if entry.called == editor.called]
+            edits = sum(counts["score_edit"] + counts["score_noop"] for counts in mine)
             each = EDITORS.adapter_class(spec.name).dollars(EDITORS.parse(spec.name, spec.params))
             yield Ask("editor", editor.called, edits, _times(each, edits))
     judged = sum(counts.get("score_judge", 0) for counts in left)
     for judge in run.config.judges:
         each = JUDGES.adapter_class(judge.name).dollars(JUDGES.parse(judge.name, judge.params))
-        questions = judged * len(PARTS)
-        yield Ask("judge", judge.label, questions, _times(each, questions))
+        asked = judged * len(questions(run.config.judging))
+        yield Ask("judge", judge.label, asked, _times(each, asked))
 
 
 def total(held: Sequence[Ask]) -> float | None:

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from schemas.outcomes import FailureKind
-from schemas.scoring import Granularity, ScoreManifest, ScoreRow, State
+from schemas.score_manifest import ScoreManifest
+from schemas.scoring import Granularity, ScoreRow, State
 from tasks.engine.errors import TooManyFailures
 from tasks.metrics.score_summary import Mean, Summary, summary
+from tasks.metrics.steadiness import Steadiness, merged, steadiness
+from tasks.scoring.relatives import relatives, without
 from tasks.scoring.run import Scoring
-from tasks.scoring.table import TABLE, read_manifest, write_scores
+from tasks.scoring.table import TABLE, manifest_of, read_manifest, write_scores
 
 # Accidents of the machine or of a provider: another run may do better. The others are the editor's own.
 ACCIDENTS: Final = (FailureKind.CRASHED, FailureKind.OUT_OF_MEMORY, FailureKind.TIMEOUT, FailureKind.PROVIDER)
@@ -19,17 +22,24 @@ ACCIDENTS: Final = (FailureKind.CRASHED, FailureKind.OUT_OF_MEMORY, FailureKind.
 
 @dataclass(frozen=True)
 class Scores:
-    """One editor under one granularity: the means over all its rows, and by what the faces show and shall show."""
+    """One editor under one granularity: the means over all its rows, and by what the faces show and shall show.
+
+    Attributes:
+        without_relatives: The score as `relatives.without` has it; None where it has no relative.
+        judges: How far each judge can be believed on its outputs.
+    """
 
     editor: str
     granularity: Granularity
     whole: Summary
     by_source: dict[str, Summary]
     by_target: dict[str, Summary]
+    without_relatives: Mean | None
+    judges: list[Steadiness]
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return asdict(self) | {"judges": [one.plain() for one in self.judges]}
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,14 @@ class Results:
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         told = self.manifest.model_dump(mode="json")
-        return {"manifest": told, "scores": [one.plain() for one in self.scores], "table": str(self.table)}
+        judges = [one.plain() for one in self.judges]
+        scores = [one.plain() for one in self.scores]
+        return {"manifest": told, "scores": scores, "judges": judges, "table": str(self.table)}
+
+    @property
+    def judges(self) -> list[Steadiness]:
+        """How far each judge can be believed, over all outputs of the run."""
+        return merged(judge for one in self.scores for judge in one.judges)
 
     def markdown(self) -> str:
         """One line per editor and granularity."""
@@ -69,8 +86,9 @@ def finish(run: Scoring) -> Results:
         TooManyFailures: More accidents than the config allows. The table is written all the same.
     """
     scores, accidents, owed = [], Counter[str](), 0
-    for rows in write_scores(run):
-        scores.append(_summed(rows, run))
+    manifest = manifest_of(run)
+    for rows in write_scores(run, manifest):
+        scores.append(_summed(rows, run, manifest))
         owed += len(rows)
         accidents.update(kind for row in rows if (kind := _accident(row)))
     if accidents.total() > max(1, run.config.max_failed * owed):
@@ -83,7 +101,8 @@ def finish(run: Scoring) -> Results:
     return Results(read_manifest(run.folder), scores, run.folder / TABLE)
 
 
-def _summed(rows: Sequence[ScoreRow], run: Scoring) -> Scores:
+def _summed(rows: Sequence[ScoreRow], run: Scoring, manifest: ScoreManifest) -> Scores:
+    (used,) = [used for used in manifest.editors if used.editor == rows[0].editor]
     cut, partial = run.config.cut, not run.config.judges
     sources = sorted({row.source_expression for row in rows})
     targets = sorted({row.target for row in rows})
@@ -99,6 +118,8 @@ def _summed(rows: Sequence[ScoreRow], run: Scoring) -> Scores:
             str(wanted): summary([row for row in rows if row.target is wanted], cut, partial=partial)
             for wanted in targets
         },
+        without_relatives=without(rows, relatives(manifest, used), cut, partial=partial),
+        judges=steadiness(row.judged for row in rows if row.judged),
     )
 
 

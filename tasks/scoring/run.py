@@ -13,8 +13,9 @@ from schemas.expressions import Expression
 from schemas.records import Key
 from schemas.score_config import ScoreConfig
 from schemas.score_steps import JudgedParts, Made, ScoredSource, TripletFacts
-from schemas.scoring import ROW_ORDER, RuleParts, Scored, ScoreRow, State
+from schemas.scoring import ROW_ORDER, RuleParts, Scored, ScoreRow, State, Unchanged
 from schemas.sections import Section
+from tasks.editors import EDITORS
 from tasks.engine.calls import Calls
 from tasks.engine.errors import Postponed
 from tasks.engine.fingerprint import seed_of
@@ -24,10 +25,11 @@ from tasks.engine.shards import Shard
 from tasks.engine.stage import Context, Failed
 from tasks.engine.store import Store, disk
 from tasks.engine.tombstones import check_finished
-from tasks.metrics.score import failed, scored
+from tasks.metrics.score import failed, scored, with_truths
 from tasks.scoring.checks import check
 from tasks.scoring.edit import ScoreEdit, instruction_of
 from tasks.scoring.judge import Judges, ScoreJudge
+from tasks.scoring.noop import ScoreNoop
 from tasks.scoring.parts import ScoreParts
 from tasks.scoring.steps import Entry
 from tasks.scoring.triplets import Benchmark, open_benchmark
@@ -59,6 +61,18 @@ class Scoring:
         return [Entry(editor, each) for editor in editors for each in sorted(self.config.granularities)]
 
     @cached_property
+    def noop_sources(self) -> frozenset[Key]:
+        """The sources that editors are to re-encode: the first so many, in the order of a hash of their keys."""
+        ordered = [source.key for _, sources in self.benchmark.shards for source in sources]
+        return frozenset(ordered[: self.config.noop.sources])
+
+    def unchanged(self, entry: Entry, sources: Sequence[ScoredSource]) -> list[ScoredSource]:
+        """Those of them that an editor re-encodes; none of an editor outside, unless the config has it paid for."""
+        if EDITORS.remote(entry.spec.name) and not self.config.noop.outside:
+            return []
+        return [source for source in sources if source.key in self.noop_sources]
+
+    @cached_property
     def measurers(self) -> list[Measurer]:
         """One per entry, in that order."""
         context = Context(self.config.seed, self.images, self.call, self._log)
@@ -66,9 +80,10 @@ class Scoring:
 
     def _steps(self, entry: Entry) -> Iterator[Any]:
         yield ScoreEdit(entry, Section())
+        yield ScoreNoop(entry, self.config.measure)
         yield ScoreParts(entry, self.config.measure)
         if self.config.judges:
-            yield ScoreJudge(entry, Judges(judges=self.config.judges))
+            yield ScoreJudge(entry, Judges(judges=self.config.judges, judging=self.config.judging))
 
     def _log(self, text: str) -> None:
         path = self.store.path("crashes.log")
@@ -95,25 +110,28 @@ def open_scoring(workspace: Path, config: ScoreConfig) -> Scoring:
 def due(run: Scoring) -> list[dict[str, int]]:
     """Per entry, how many rows each step has yet to measure; those that wait for an output included."""
     counts = []
-    for measurer in run.measurers:
+    for entry, measurer in zip(run.entries, run.measurers, strict=True):
         left: Counter[str] = Counter(dict.fromkeys(measurer.stages, 0))
         for place in run.benchmark.shards:
-            left.update(_left(measurer, place))
+            left.update(_left(run, entry, measurer, place))
         counts.append(dict(left))
     return counts
 
 
-def _left(measurer: Measurer, place: Place) -> dict[str, int]:
+def _left(run: Scoring, entry: Entry, measurer: Measurer, place: Place) -> dict[str, int]:
     shard, sources = place
     made = _settled(measurer, "score_edit", shard, sources)
     owed = sum(len(source.triplets) for source in sources)
     outputs = [one for one in made.values() if isinstance(one, Made)]
-    open_ = owed - len(made)
-    left = {"score_edit": open_}
-    for step in measurer.stages:
-        if step != "score_edit":
-            left[step] = open_ + len(outputs) - len(_settled(measurer, step, shard, outputs))
+    same, open_ = run.unchanged(entry, sources), owed - len(made)
+    left = {"score_edit": open_, "score_noop": len(same) - len(_settled(measurer, "score_noop", shard, same))}
+    for step in _of_outputs(measurer):
+        left[step] = open_ + len(outputs) - len(_settled(measurer, step, shard, outputs))
     return left
+
+
+def _of_outputs(measurer: Measurer) -> list[str]:
+    return [step for step in ("score_parts", "score_judge") if step in measurer.stages]
 
 
 def _settled(measurer: Measurer, step: str, shard: Shard, rows: Sequence[Any]) -> dict[Key, Any]:
@@ -148,24 +166,26 @@ def measure(run: Scoring, mapper: Mapper, tell: Callable[[int, int], None]) -> N
 
 
 def _is_due(run: Scoring, place: Place) -> bool:
-    return any(any(_left(measurer, place).values()) for measurer in run.measurers)
+    pairs = zip(run.entries, run.measurers, strict=True)
+    return any(any(_left(run, entry, measurer, place).values()) for entry, measurer in pairs)
 
 
 def work(run: Scoring, place: Place) -> None:
     """One shard's share of all entries; what waits for a batch is left for the next round."""
     shard, sources = place
-    for measurer in run.measurers:
+    for entry, measurer in zip(run.entries, run.measurers, strict=True):
         with suppress(Postponed):
+            measurer.measure("score_noop", shard, run.unchanged(entry, sources))
             made = measurer.measure("score_edit", shard, sources)
             outputs = [one for one in made.values() if isinstance(one, Made)]
-            for step in list(measurer.stages)[1:]:
+            for step in _of_outputs(measurer):
                 measurer.measure(step, shard, outputs)
 
 
 def rows(run: Scoring, entry: int) -> list[ScoreRow]:
     """The rows of one entry, in `ROW_ORDER`; everything was measured before."""
     found = [row for place in run.benchmark.shards for row in _rows_of(run, entry, place)]
-    return sorted(found, key=lambda row: tuple(getattr(row, name) for name in ROW_ORDER))
+    return with_truths(sorted(found, key=lambda row: tuple(getattr(row, name) for name in ROW_ORDER)))
 
 
 def _rows_of(run: Scoring, entry: int, place: Place) -> Iterator[ScoreRow]:
@@ -174,9 +194,11 @@ def _rows_of(run: Scoring, entry: int, place: Place) -> Iterator[ScoreRow]:
     outputs = [one for one in made.values() if isinstance(one, Made)]
     parts = measurer.measured("score_parts", shard, outputs)
     judged = measurer.measured("score_judge", shard, outputs) if run.config.judges else {}
+    same = measurer.measured("score_noop", shard, run.unchanged(run.entries[entry], sources))
     for source in sources:
         for triplet in source.triplets:
-            output = made[triplet.key]
+            output, noop = made[triplet.key], same.get(source.key)
+            noop = noop if isinstance(noop, Unchanged) else None
             rule = parts.get(triplet.key)
             said = judged.get(triplet.key)
             yield ScoreRow(
@@ -186,7 +208,11 @@ def _rows_of(run: Scoring, entry: int, place: Place) -> Iterator[ScoreRow]:
                 truth_image=triplet.truth_image,
                 rule=rule if isinstance(rule, RuleParts) else None,
                 judged=said.scores if isinstance(said, JudgedParts) else (),
-                scored=_scored(run.config, output, rule, said),
+                noop=noop,
+                scored=_scored(run.config, output, rule, said, noop),
+                truths=1,
+                truth_best=None,
+                truth_mean=None,
             )
 
 
@@ -215,11 +241,11 @@ def _output(output: Made | Failed) -> dict[str, Any]:
     return told | {"failure": None, "message": ""}
 
 
-def _scored(config: ScoreConfig, output: Made | Failed, rule: Any, said: Any) -> Scored:
+def _scored(config: ScoreConfig, output: Made | Failed, rule: Any, said: Any, noop: Unchanged | None) -> Scored:
     """A step that failed on its own (a crash, a judge out of reach) is nobody's failure at the task."""
     if isinstance(output, Failed):
         return failed(str(output.kind))
     for step, answer in (("parts", rule), ("judge", said)):
         if isinstance(answer, Failed):
             return failed(f"{step}: {answer.kind}").model_copy(update={"state": State.UNSCORED})
-    return scored(rule, said.scores if said else (), config.cut, partial=not config.judges)
+    return scored(rule, said.scores if said else (), config.cut, partial=not config.judges, noop=noop)

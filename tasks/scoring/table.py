@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from schemas.score_config import NOT_IN_SCORES, ScoreConfig
-from schemas.scoring import SCORES_VERSION, ScoreManifest, ScoreRow
+from schemas.score_manifest import ScoreManifest
+from schemas.scoring import SCORES_VERSION, ScoreRow
 from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import sha256
 from tasks.engine.store import arrow_schema, disk
@@ -22,7 +23,7 @@ TABLE, MANIFEST = "scores.parquet", "manifest.json"
 _HINT = "run `fedbench score` again: nothing is measured or asked twice"
 
 
-def write_scores(run: Scoring) -> Iterator[list[ScoreRow]]:
+def write_scores(run: Scoring, manifest: ScoreManifest) -> Iterator[list[ScoreRow]]:
     """Write the table, entry by entry, then the manifest that makes it count; yields each entry's rows on the way.
 
     Both depend on the data set, the config and the stored answers alone: no clock, no path, no order of work.
@@ -39,7 +40,7 @@ def write_scores(run: Scoring) -> Iterator[list[ScoreRow]]:
             writer.write_table(pa.Table.from_pylist([row.model_dump() for row in held], schema=arrow_schema(ScoreRow)))
             yield held
     data = (aside / TABLE).read_bytes()
-    manifest = _manifest(run, count, sha256(data))
+    manifest = manifest.model_copy(update={"rows": count, "scores_sha256": sha256(data)})
     relative = folder.relative_to(run.store.root).as_posix()
     # The manifest has the table's hash, so that a kill between the two is seen.
     run.store.write(f"{relative}/{TABLE}", data)
@@ -47,7 +48,8 @@ def write_scores(run: Scoring) -> Iterator[list[ScoreRow]]:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _manifest(run: Scoring, count: int, digest: str) -> ScoreManifest:
+def manifest_of(run: Scoring) -> ScoreManifest:
+    """What a run is, before its rows are counted."""
     config, data_set = run.config, run.benchmark.manifest
     return ScoreManifest(
         scores_version=SCORES_VERSION,
@@ -63,8 +65,8 @@ def _manifest(run: Scoring, count: int, digest: str) -> ScoreManifest:
         identities=tuple(used(config.measure)),
         editors=editors_used(config, run.benchmark),
         judges=judges_used(config, run.benchmark),
-        rows=count,
-        scores_sha256=digest,
+        rows=0,
+        scores_sha256="",
     )
 
 

@@ -520,6 +520,12 @@ def test_a_judge_is_shown_what_its_score_is_about(adapter: Name, call: Calls) ->
     assert [len(each.pictures) for each in asked] == [1, 2, 2]
     assert [asked[0].pictures[0], asked[2].pictures[0]] == [asked[1].pictures[1]] * 2, "the output"
     assert ["open the jaw" in each.text for each in asked] == [False, True, False]
+    swapped = len(PROVIDER.asked)
+    scores.append(judge.consistency(source, output, "open the jaw", call, swapped=True))
+    scores.append(judge.alignment(output, truth, call, swapped=True))
+    for given, other in zip(asked[1:], PROVIDER.asked[swapped:], strict=True):
+        assert other.pictures == given.pictures[::-1]
+        assert other.text != given.text, "it says which picture is which"
     for score in scores:
         assert score.value is not None
         assert 0 <= score.value <= 10

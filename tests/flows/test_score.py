@@ -59,12 +59,12 @@ def test_copies_exaggerations_and_strangers_are_told_apart(copied: Path, provide
 
     dry = run(*words, "--dry-run", "--json")
     assert dry.exit_code == 0, dry.output
-    assert json.loads(dry.stdout)["outside"] == [{"role": "judge", "who": "Loop", "questions": 45, "dollars": 0.0}]
+    assert json.loads(dry.stdout)["outside"] == [{"role": "judge", "who": "Loop", "questions": 75, "dollars": 0.0}]
     assert provider.met == []
 
     first = run(*words, "--json")
     assert first.exit_code == 0, first.output
-    assert "at most 45 questions outside" in first.stderr
+    assert "at most 75 questions outside" in first.stderr
     told = {one["editor"]: one["whole"] for one in json.loads(first.stdout)["scores"]}
     parts = {name: {part: mean["value"] for part, mean in one["parts"].items()} for name, one in told.items()}
     assert {one["owed"] for one in told.values()} == {3}

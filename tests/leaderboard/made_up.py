@@ -8,10 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.score_config import ScoreCut, ScoreMeasure
-from schemas.scoring import SCORES_VERSION, EditorUsed, Granularity, JudgeUsed, ScoreManifest, ScoreRow
+from schemas.score_config import ScoreCut, ScoreJudging, ScoreMeasure
+from schemas.score_manifest import EditorUsed, JudgeUsed, ScoreManifest
+from schemas.scoring import SCORES_VERSION, Granularity, ScoreRow
 from tasks.engine.fingerprint import sha256
 from tasks.engine.store import arrow_schema
+from tasks.metrics.score import with_truths
 from tests.scoring.samples import judged, row, rule
 
 
@@ -34,10 +36,14 @@ def write(folder: Path, name: str, held: Sequence[ScoreRow], *, partial: bool = 
     place = folder / "runs" / name / "scores"
     place.mkdir(parents=True)
     sink = io.BytesIO()
-    ordered = sorted(held, key=lambda one: (one.editor, one.granularity, one.pool, one.source_id, one.target))
+    ordered = sorted(
+        with_truths(held), key=lambda one: (one.editor, one.granularity, one.pool, one.source_id, one.target)
+    )
     pq.write_table(pa.Table.from_pylist([one.model_dump() for one in ordered], schema=arrow_schema(ScoreRow)), sink)
     (place / "scores.parquet").write_bytes(sink.getvalue())
-    judge = JudgeUsed(judge="J", family="f", identity={"kind": "judge", "name": "J", "params": {}}, conflicts=())
+    judge = JudgeUsed(
+        judge="J", family="f", identity={"kind": "judge", "name": "J", "params": {}}, conflicts=(), of_data_set=False
+    )
     values: dict[str, Any] = {
         "scores_version": SCORES_VERSION,
         "name": name,
@@ -51,11 +57,14 @@ def write(folder: Path, name: str, held: Sequence[ScoreRow], *, partial: bool = 
         "settings": {
             "cut": ScoreCut().model_dump(mode="json"),
             "measure": ScoreMeasure().model_dump(mode="json"),
+            "judging": ScoreJudging(orders="given").model_dump(mode="json"),
             "limit": None,
         },
         "identities": (),
         "editors": tuple(
-            EditorUsed(editor=editor, family="", identity={"name": "e", "version": 1, "params": {}}, conflicts=())
+            EditorUsed(
+                editor=editor, family="", identity={"name": "e", "version": 1, "params": {}}, conflicts=(), truths=()
+            )
             for editor in sorted({one.editor for one in held})
         ),
         "judges": () if partial else (judge,),

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.score_config import ScoreCut
-from schemas.scoring import EditorUsed, JudgeUsed, ScoreRow
+from schemas.score_manifest import EditorUsed, JudgeUsed
+from schemas.scoring import ScoreRow
 from tasks.engine.errors import ConfigError
 from tasks.engine.store import Store
 from tasks.leaderboard.entrants import opened
@@ -75,7 +76,7 @@ def test_runs_that_were_scored_otherwise_stand_apart_and_it_says_why(tmp_path: P
     write(tmp_path, "r1", rows("a", SPREAD))
     write(tmp_path, "r2", rows("b", SPREAD), edition="v2")
     settings = {"cut": ScoreCut(normaliser="linear255").model_dump(mode="json"), "measure": {}, "limit": None}
-    settings["measure"] = opened(tmp_path, ["r1"])[0].manifest.settings["measure"]
+    settings |= {name: opened(tmp_path, ["r1"])[0].manifest.settings[name] for name in ("measure", "judging")}
     write(tmp_path, "r3", rows("c", SPREAD), settings=settings)
     write(tmp_path, "r4", rows("d", SPREAD, partial=True), partial=True)
     write(tmp_path, "r5", rows("e", SPREAD))
@@ -131,11 +132,11 @@ def test_each_judge_alone_and_relatives_left_out(tmp_path: Path) -> None:
         return [row(rule(identity=1.0), answers, **_key(one)) for one in rows(editor, [1.0] * 12)]
 
     judges = tuple(
-        JudgeUsed(judge=name, family=family, identity={"name": name}, conflicts=())
+        JudgeUsed(judge=name, family=family, identity={"name": name}, conflicts=(), of_data_set=False)
         for name, family in (("kind", "f"), ("strict", "g"))
     )
     editors = tuple(
-        EditorUsed(editor=name, family=family, identity={"name": "e"}, conflicts=())
+        EditorUsed(editor=name, family=family, identity={"name": "e"}, conflicts=(), truths=())
         for name, family in (("kin", "f"), ("other", "h"))
     )
     write(tmp_path, "r", [*outputs("kin", 10, 2), *outputs("other", 4, 6)], judges=judges, editors=editors)
@@ -147,9 +148,9 @@ def test_each_judge_alone_and_relatives_left_out(tmp_path: Path) -> None:
     told = {way.variant: way.ranks for way in one.stability}
     assert told["judge kind"] == [1, 2]
     assert told["judge strict"] == [2, 1]
-    # The made-up answers are all of family f, the relative's own: nothing is left to score it by.
+    # The kind judge is of the first editor's family: without it .2 is left. The other has no relative.
     assert one.rows[0].entrant.kin is not None
-    assert one.rows[0].entrant.kin.n == 0
+    assert (one.rows[0].entrant.kin.value, one.rows[0].entrant.kin.n) == (pytest.approx(0.2), 12)
     assert one.rows[1].entrant.kin is None
 
 

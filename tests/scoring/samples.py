@@ -32,7 +32,15 @@ def rule(**changes: Any) -> RuleParts:
     return RuleParts(**values | changes)
 
 
-def judged(pq: float | None, sc: float | None, gta: float | None, judge: str = "J") -> tuple[JudgeScore, ...]:
+def judged(
+    pq: float | None,
+    sc: float | None,
+    gta: float | None,
+    judge: str = "J",
+    *,
+    swapped: bool = False,
+    repeat: int = 0,
+) -> tuple[JudgeScore, ...]:
     """One judge's scores; None is an abstention."""
     return tuple(
         JudgeScore(
@@ -44,6 +52,8 @@ def judged(pq: float | None, sc: float | None, gta: float | None, judge: str = "
             reason="",
             model="m",
             repaired=False,
+            swapped=swapped,
+            repeat=repeat,
         )
         for part, value in ((Part.PQ, pq), (Part.SC, sc), (Part.GTA, gta))
     )
@@ -80,6 +90,10 @@ def row(
         "truth_image": "",
         "rule": parts,
         "judged": answers,
+        "noop": None,
+        "truths": 1,
+        "truth_best": None,
+        "truth_mean": None,
         "scored": failed("refused") if parts is None else scored(parts, answers, CUT, partial=partial),
     }
     return ScoreRow(**values | more)

@@ -1,140 +1,27 @@
 """Scoring runs on drawn photos: what is asked, kept, failed, resumed and refused. Real photos: test_baselines.py."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from schemas.outcomes import Abstention, FailureKind
-from schemas.score_config import ScoreConfig
 from schemas.scoring import PartStatus, ScoreRow, State
 from tasks.dataset.read import data_set
 from tasks.dataset.release import released
-from tasks.distances import DISTANCES
-from tasks.editors import EDITORS, EditRequest
-from tasks.engine.calls import Calls
-from tasks.engine.errors import ConfigError, ItemFailed, StoppedError, TooManyFailures
+from tasks.engine.errors import ConfigError, StoppedError, TooManyFailures
 from tasks.engine.images import ImageStore
-from tasks.engine.registry import Adapter
 from tasks.engine.store import Store
 from tasks.scoring.checks import check
-from tasks.scoring.results import Results, finish
-from tasks.scoring.run import Mapper, Place, Work, due, measure, open_scoring
+from tasks.scoring.run import due, open_scoring
 from tasks.scoring.table import read_scores
 from tasks.withdrawal.withdraw import Wish, withdraw
 from tests import fakes
 from tests.doors import routes
 from tests.providers.loopback import Asked, Loopback
 from tests.providers.loopback_batches import Batching
-
-Pixels = NDArray[np.uint8]
-
-
-class Mean(Adapter):
-    """The mean difference of two crops."""
-
-    asked = 0
-
-    def between(self, one: Pixels, other: Pixels) -> float:
-        Mean.asked += 1
-        return float(np.abs(one.astype(float) - other.astype(float)).mean() / 255)
-
-
-class Odd(Adapter):
-    """By the target: refuses, gives another size, a flat colour, somebody without a face, or the source."""
-
-    uses_seed = False
-
-    def edit(self, requests: Sequence[EditRequest], call: Calls) -> Sequence[Pixels | ItemFailed]:
-        return [self._edit(request) for request in requests]
-
-    def _edit(self, request: EditRequest) -> Pixels | ItemFailed:
-        kind = int(request.key.source_id) % 4
-        pixels = request.source.pixels
-        if kind == 0:
-            return ItemFailed(FailureKind.REFUSED, "no")
-        if kind == 1:
-            return np.zeros_like(pixels)
-        return pixels.repeat(2, axis=0) if kind == 2 else pixels.copy()
-
-
-def score_of(asked: Asked) -> str:
-    """PQ 9; SC and GTA by the pictures' first bytes, so that they differ."""
-    told = 9.0 if len(asked.pictures) == 1 else sum(asked.pictures[0][-40:]) % 90 / 10
-    return json.dumps({"reason": f"{len(asked.pictures)} seen", "score": told})
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    fakes.install()
-    built = fakes.build(tmp_path_factory.mktemp("built"), fakes.config("shard_size=4", sources=12))
-    assert built.published is not None
-    return built.published.folder
-
-
-@pytest.fixture(autouse=True)
-def _adapters() -> None:
-    fakes.install()
-    DISTANCES.add("mean", Mean)
-    EDITORS.add("odd", Odd)
-
-
-@pytest.fixture
-def provider() -> Iterator[Loopback]:
-    with Loopback(answer=score_of) as provider:
-        yield provider
-
-
-def config(dataset: Path, provider: Loopback | None, **changes: Any) -> ScoreConfig:
-    judges = (
-        [{"name": "mllm", "params": {"name": name, "routes": routes(provider, name)}} for name in ("Ada", "Bo")]
-        if provider
-        else []
-    )
-    values: dict[str, Any] = {
-        "name": "scores",
-        "dataset": str(dataset),
-        "editors": [{"called": "fake", "adapter": "fake"}, {"called": "plain", "adapter": "fake-plain"}],
-        "judges": judges,
-        "shard_size": 4,
-        "calls": {"backoff_s": 0.01, "attempts": 2},
-        "measure": {"faces": "fake", "identity": "fake", "distance": "mean"},
-        "max_failed": 1.0,
-    }
-    return ScoreConfig.model_validate(values | changes)
-
-
-def in_threads(count: int) -> Mapper:
-    def mapper(work: Work, places: Sequence[Place], tick: Callable[[], None]) -> None:
-        with ThreadPoolExecutor(count) as pool:
-            for _ in pool.map(work, places):
-                tick()
-
-    return mapper
-
-
-def score(workspace: Path, settings: ScoreConfig, threads: int = 1) -> Results:
-    with Store(workspace).lock():
-        run = open_scoring(workspace, settings)
-        try:
-            measure(run, in_threads(threads), lambda *_: None)
-            return finish(run)
-        finally:
-            run.call.close()
-
-
-def rows_of(results: Results) -> list[ScoreRow]:
-    return read_scores(results.table.parent)[1]
-
-
-def files(results: Results) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in results.table.parent.iterdir()}
+from tests.scoring.runs import Mean, config, files, rows_of, score, score_of
 
 
 def test_every_output_is_scored_and_a_second_run_is_idle(dataset: Path, provider: Loopback, tmp_path: Path) -> None:
@@ -145,7 +32,7 @@ def test_every_output_is_scored_and_a_second_run_is_idle(dataset: Path, provider
     assert triplets >= 4
     assert len(rows) == triplets * 2 * 2 == results.manifest.rows
     assert {row.scored.state for row in rows} >= {State.SCORED}
-    assert all(len(row.judged) == 2 * 3 for row in rows if row.rule)
+    assert all(len(row.judged) == 2 * 5 for row in rows if row.rule)
     assert {len(row.instruction) > 0 for row in rows} == {True}
     asked, worked, distances = len(provider.met), len(fakes.world().asked), Mean.asked
     again = score(tmp_path, settings)
@@ -263,8 +150,8 @@ def test_what_it_would_ask_is_known_before(dataset: Path, provider: Loopback, tm
     run = open_scoring(tmp_path, config(dataset, provider))
     triplets = run.benchmark.triplets
     assert [(ask.who, ask.questions, ask.dollars) for ask in asks(run, due(run))] == [
-        ("Ada", triplets * 4 * 3, 0.0),
-        ("Bo", triplets * 4 * 3, 0.0),
+        ("Ada", triplets * 4 * 5, 0.0),
+        ("Bo", triplets * 4 * 5, 0.0),
     ]
     run.call.close()
     assert provider.met == []

@@ -10,7 +10,7 @@ from schemas.scoring import ABLATIONS, MODEL, Part, PartStatus, RuleParts, State
 from tasks.engine.store import arrow_schema
 from tasks.metrics.background import NORMALISERS
 from tasks.metrics.gain import direction, ratio, s_reg
-from tasks.metrics.score import combined, rescored, scored
+from tasks.metrics.score import combined, rescored, scored, with_truths
 from tasks.metrics.score_summary import summary
 from tests.scoring.samples import CUT, judged, row, rule
 
@@ -160,10 +160,11 @@ def test_means_are_of_products_and_say_their_n() -> None:
 
 def test_another_normaliser_needs_the_row_alone() -> None:
     before = row(rule(background_rmse=5.1), judged(9, 4, 6))
-    after = rescored(before, ScoreCut(normaliser="linear255"), partial=False)
+    (after,) = rescored([before], ScoreCut(normaliser="linear255"), partial=False)
     assert after.scored.bg == pytest.approx(0.98)
-    assert rescored(after, CUT, partial=False) == before
-    assert rescored(row(None), CUT, partial=False) == row(None)
+    assert after.truth_best == after.scored.score
+    assert rescored([after], CUT, partial=False) == with_truths([before])
+    assert rescored([row(None)], CUT, partial=False) == with_truths([row(None)])
 
 
 def test_rows_can_be_stored() -> None:
