@@ -8,7 +8,7 @@ HASHED := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),1)
 LOCKS := $(if $(HASHED),requirements/hashes,requirements)
 INSTALL := -m pip install --quiet --no-deps $(if $(HASHED),--require-hashes)
 
-.PHONY: demo test test-slow test-torch test-studio test-hosting torch studio audit hashes check clean
+.PHONY: demo test test-slow test-torch test-studio test-hosting test-ray torch ray studio audit hashes check clean
 
 demo: $(VENV)/base  ## Build a small real data set from photos inside installed packages
 	$(BIN)/fedbench demo --workspace $(WORKSPACE)
@@ -34,10 +34,15 @@ audit: .venv-audit/done  ## Known vulnerabilities of what the locks pin; OSV=all
 hashes: $(VENV)/base  ## Write requirements/hashes anew after a lock has changed
 	$(BIN)/python requirements/hash.py
 
+test-ray: $(VENV)/dev $(VENV)/ray  ## Run the tests of builds on Ray: two nodes on this machine, workers and nodes killed
+	$(BIN)/python -m pytest -m ray tests/scaling
+
 studio: $(VENV)/base  ## Label Studio for human review, with three annotators; Ctrl-C stops it
 	$(BIN)/fedbench review up --workspace $(WORKSPACE) --with-annotators 3
 
 torch: $(VENV)/torch  ## Install the model extra: PyTorch, transformers, diffusers, peft (5 GB)
+
+ray: $(VENV)/ray  ## Install the Ray extra, for `runner: ray` (240 MB)
 
 check: $(VENV)/dev  ## Style, types, and which room may import which
 	$(BIN)/ruff check .
@@ -63,6 +68,10 @@ $(VENV)/torch: $(VENV)/base requirements/torch.txt
 .venv-audit/done: requirements/hashes/audit.txt
 	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements/hashes/audit.txt
+	touch $@
+
+$(VENV)/ray: $(VENV)/base requirements/ray.txt
+	$(BIN)/python $(INSTALL) --requirement $(LOCKS)/ray.txt
 	touch $@
 
 clean:  ## Remove the environments; the workspace stays

@@ -35,7 +35,8 @@ def build_dataset(config: BuildConfig, workspace: str = "workspace") -> Result:
     with Store(root).lock():
         run = open_run(root, config)
         run.executor.context.call.tell_of_batches(on_batches.get())
-        done = build(run, prefect_mapper(config.workers), on_pilot.get())
+        with prefect_mapper(run) as mapper:
+            done = build(run, mapper, on_pilot.get())
         result = finish(run, done)
     create_markdown_artifact(funnel_markdown(result.funnel), key=f"funnel-{config.name}", description="The funnel")
     create_link_artifact(result.report.as_uri(), key=f"report-{config.name}", link_text="Report on this machine")

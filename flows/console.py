@@ -87,12 +87,14 @@ def build_and_show(workspace: Path, config: BuildConfig, *, as_json: bool) -> No
     result = finish_if_done(workspace, config)
     fresh = result is None
     if result is None:
+        from flows import ray_cluster
         from flows.build import build_dataset
         from flows.forecasts import showing_pilot
         from flows.runner import on_batches, on_progress
         from flows.server import reached
         from flows.states import answer
 
+        ray_cluster.check(config)
         with showing_pilot(workspace, config), reached(), progress_bar() as bar:
             token = on_progress.set(bar)
             on_batches.set(lambda words: ERR.print(words, highlight=False))

@@ -14,6 +14,7 @@ from schemas.hosted import EditorField
 from schemas.panels import ModelField, Panel
 from schemas.reviewing import Review
 from schemas.routes import CallSettings
+from schemas.scaling import RaySettings, Runner
 from schemas.screening import Screen
 from schemas.sections import Adapter, AdapterField, Adapters, Section
 
@@ -229,6 +230,11 @@ class BuildConfig(Section):
     limit: int | None = Field(default=None, ge=1, description="Only this many sources; null for all.")
     shard_size: int = Field(default=64, ge=1, le=10_000, description="Sources per shard, for shards yet to open.")
     workers: int = Field(default=2, ge=1, le=256, description="Shards worked on at once.")
+    runner: Runner = Field(
+        default="threads",
+        description="Where shards are worked on: in threads of this process, in processes of this machine, or on Ray.",
+    )
+    ray: RaySettings = RaySettings()
     max_failed: float = Field(default=0.05, ge=0, le=1, description="Share of failures a stage may have.")
     exclude: tuple[str, ...] = Field(
         default=(),
@@ -266,6 +272,8 @@ NOT_FINGERPRINTED: dict[str, str] = {
     "edition": "as name",
     "mode": "says whose stored answers count; the identities of those taken are in the fingerprint and the manifest",
     "workers": "how many at once cannot change a result",
+    "runner": "where a shard is worked on cannot change a result",
+    "ray": "as runner",
     "shard_size": "a key stays in its shard; the cut of new shards changes no row",
     "limit": "a longer prefix changes no earlier decision",
     "max_failed": "stops a run, changes no row",

@@ -74,3 +74,6 @@ def test_the_locks_agree_and_only_one_has_torch() -> None:
     assert {name: tested[name] for name in both} == {name: model[name] for name in both}
     assert not {"torch", "torchvision", "transformers", "diffusers"} & tested.keys()
     assert {"torch", "torchvision"} < model.keys()
+    ray = pins("ray")
+    assert {name: (base | api | model).get(name, ray[name]) for name in ray} == ray
+    assert not base.keys() & ray.keys()
