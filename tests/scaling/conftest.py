@@ -1,0 +1,85 @@
+"""A Prefect server, and a Ray cluster of two nodes, on this machine's loopback address."""
+
+import os
+import shutil
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands import ROOT, environment, free_port, started, wait_until
+
+CLOSED = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": "0123456789abcdef" * 4,
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+@pytest.fixture(scope="session")
+def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An environment for processes that talk to a server of their own, which runs as long as the tests."""
+    home, port = tmp_path_factory.mktemp("prefect"), free_port()
+    env = environment(home, PREFECT_API_URL=f"http://127.0.0.1:{port}/api")
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    with started(command, env, ROOT, home / "server.log"):
+        wait_until(lambda: _answers(env["PREFECT_API_URL"]), 180, "the Prefect server answers", pause=0.5)
+        yield env
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class Two:
+    """A cluster of a head and another node, each with one core.
+
+    Attributes:
+        env: The environment of a process that builds on it.
+        cluster: Ray's own.
+        second: The other node.
+    """
+
+    env: dict[str, str]
+    cluster: Any
+    second: Any
+
+    def raylet(self) -> int:
+        """Process id of the second node's raylet."""
+        pid: int = self.second.all_processes["raylet"][0].process.pid
+        return pid
+
+
+@pytest.fixture
+def two_nodes(prefect_api: dict[str, str]) -> Iterator[Two]:
+    """New for every test, since some kill a node."""
+    with pytest.MonkeyPatch.context() as patch:
+        # The nodes and their workers inherit this process's environment.
+        for name in set(os.environ) - set(prefect_api):
+            patch.delenv(name)
+        for name, value in (prefect_api | CLOSED).items():
+            patch.setenv(name, value)
+        from ray.cluster_utils import Cluster
+
+        folder = tempfile.mkdtemp(prefix="fedbench-two-", dir="/tmp")
+        Path(folder, "ray").mkdir()
+        patch.setenv("RAY_TMPDIR", folder)  # where Ray notes the newest cluster, for all who start without an address
+        head = {"num_cpus": 1, "include_dashboard": False, "temp_dir": folder, "memory": 2 * 10**9}
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        try:
+            second = cluster.add_node(num_cpus=1, memory=2 * 10**9)
+            yield Two(prefect_api | CLOSED | {"RAY_ADDRESS": cluster.address}, cluster, second)
+        finally:
+            cluster.shutdown()
+            shutil.rmtree(Path(folder), ignore_errors=True)
