@@ -146,7 +146,10 @@ def lines_of(numbers: dict[str, Any], gold_pass: float = 0.0) -> list[str]:
             f"{left['seconds']:.0f} s each ({left['basis']})"
         )
     for name, one in numbers["gold"].items():
-        lines.append(f"gold       {name}: left the spoilt finalist in {percent(one)}{below(one, gold_pass)}")
+        kinds = ", ".join(f"{kind} {by['hits']} of {by['of']}" for kind, by in one["kinds"].items())
+        lines.append(f"gold       {name}: right in {percent(one)}{below(one, gold_pass)}{kinds and f' ({kinds})'}")
+    if numbers["audit"]:
+        lines.append(audit_line(numbers["audit"]))
     for voter, one in numbers["voters"].items():
         lines.append(
             f"voter      {voter}: usable {percent(one['approved_usable'])} of what it approved, "
@@ -171,6 +174,23 @@ def sample_line(sample: dict[str, Any]) -> str:
     return (
         f"{of}; the best rank was wrong on {sample['wrong']} of {sample['decided']}: {sample['error_rate']:.1%} "
         f"(95 % interval {sample['low']:.1%} to {sample['high']:.1%})"
+    )
+
+
+def audit_line(audit: dict[str, Any]) -> str:
+    """What people found of the candidates that were rejected automatically."""
+    of = f"audit      {audit['drawn']} of {audit['rejected']} rejected candidates are for people"
+    if audit["share"] is None:
+        return f"{of}; none is decided yet, so what was lost is not known"
+    words = (
+        f"{of}; they would accept {audit['usable']} of {audit['decided']}: {audit['share']:.0%} "
+        f"(95 % interval {audit['low']:.0%} to {audit['high']:.0%})"
+    )
+    if audit["recall"] is None:
+        return words
+    return (
+        f"{words}; the votes let {audit['recall']:.0%} of usable edits pass "
+        f"({audit['recall_low']:.0%} to {audit['recall_high']:.0%})"
     )
 
 

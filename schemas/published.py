@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 from schemas.records import KeyField, Motion, Record, Vote
-from schemas.reviews import SampleReviewed
+from schemas.reviews import AuditReviewed, ReviewCell, SampleReviewed
 
 # The columns that hold pictures: of a triplet two, of a rejected edit one.
 PICTURES: Final = ("source", "ground_truth", "image")
 
 # Rises with any change of the columns below or of their meaning.
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 
 
 class ImageCell(Record):
@@ -17,13 +17,6 @@ class ImageCell(Record):
 
     bytes: bytes
     path: str
-
-
-class ReviewCell(Record):
-    """Who decided: `mode` is human, sample or auto, and `note` says what that means for this row."""
-
-    mode: str
-    note: str
 
 
 class TripletRow(Record):
@@ -269,6 +262,7 @@ class Manifest(Record):
         full_sha256: Of the full release's `checksums.sha256`, in a release that was made of it; else empty.
         fedbench, pyarrow: Versions that wrote it.
         back_checks, sample: Outcome of the check → triplets; what people found in a sample, if that is what they saw.
+        audit: What they found of candidates that were rejected automatically, if they were asked.
         config: The build's config, without what changes no row and without paths.
         stages: Whose answers each took, oldest version first; more than one of a group where they were replayed.
         prompts, files, rows_sha256: Name → sha256; Parquet file → rows; over the sorted `row_sha256` of all rows.
@@ -296,5 +290,6 @@ class Manifest(Record):
     cells: tuple[CellCount, ...]
     back_checks: dict[str, int]
     sample: SampleReviewed | None = None
+    audit: AuditReviewed | None = None
     files: dict[str, int]
     rows_sha256: str

@@ -56,13 +56,20 @@ class Review(Section):
         description="Share of the sources in review that must be decided before a build publishes; 0: any.",
     )
     gold: float = Field(
-        default=0.0,
+        default=0.05,
         ge=0,
         le=0.5,
-        description="Share of the sources beside which annotators get a gold task; ours: none.",
+        description="Share of the sources beside which annotators get a gold task, whose answer is known; ours.",
     )
     gold_pass: float = Field(
         default=0.8, ge=0, le=1, description="Share of gold tasks below which an annotator is named; ours."
+    )
+    audit: float = Field(
+        default=0.05,
+        ge=0,
+        le=0.5,
+        description="Share of the automatically rejected candidates (of sources that people look at) that they are "
+        "asked about as well, so that it is known what was lost; decides nothing; ours.",
     )
     max_error: float = Field(
         default=0.1,

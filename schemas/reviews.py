@@ -1,6 +1,7 @@
 """What people are asked about the finalists of a source, what they answer, and what that says of a sample."""
 
 from enum import StrEnum
+from typing import Final
 
 from schemas.records import Finalist, KeyField, Record
 
@@ -10,7 +11,14 @@ class Quality(StrEnum):
 
     NATURAL = "natural"
     ALIGNED = "aligned"
+    IDENTITY = "identity"
+    BACKGROUND = "background"
+    # Identity and background in one, as guides before version 2 asked; answers of that time still hold it.
     PRESERVED = "preserved"
+
+
+# What the present screen asks for.
+ASKED: Final = (Quality.NATURAL, Quality.ALIGNED, Quality.IDENTITY, Quality.BACKGROUND)
 
 
 class Flag(StrEnum):
@@ -22,6 +30,37 @@ class Flag(StrEnum):
     EXPRESSION = "expression"
 
 
+class ExtraKind(StrEnum):
+    """Why something is asked that decides nothing: four kinds of gold task, whose answer is known, and audits.
+
+    Copy: the photo itself, as if it were an edit. Stranger: an edit with another person's face. Mistaken: an edit
+    beside a request that it does not meet. Clean: a photo as the edit of its own edit, which must be accepted.
+    Audit: a candidate that was rejected automatically.
+    """
+
+    COPY = "copy"
+    STRANGER = "stranger"
+    MISTAKEN = "mistaken"
+    CLEAN = "clean"
+    AUDIT = "audit"
+
+
+class Extra(Record):
+    """What makes a question one that decides nothing; annotators see nothing of it.
+
+    Attributes:
+        kind: Why it is asked.
+        picture: Digest of the picture that it is asked for: spoilt, clean or rejected.
+        beside: Digest of the real question that a gold task is hidden beside; empty for audits.
+        donors: Sources whose faces were put into its pictures.
+    """
+
+    kind: ExtraKind
+    picture: str
+    beside: str = ""
+    donors: tuple[KeyField, ...] = ()
+
+
 class Question(Record):
     """The finalists of a source, to be compared.
 
@@ -30,12 +69,14 @@ class Question(Record):
         key: The source's.
         guide: Version of the guide that annotators read.
         finalists: Best rank first. Their ranks are those of the day it was first asked.
+        extra: Set where the answer decides nothing.
     """
 
     digest: str
     key: KeyField
     guide: int
     finalists: tuple[Finalist, ...]
+    extra: Extra | None = None
 
 
 class Rating(Record):
@@ -89,6 +130,13 @@ class Answer(Record):
     gone: bool = False
 
 
+class ReviewCell(Record):
+    """Of a published row: who decided (`mode` is human, sample or auto), and what `note` says of it."""
+
+    mode: str
+    note: str
+
+
 class SampleReviewed(Record):
     """What people found where they looked at a sample of the sources, and the best rank decided the others.
 
@@ -107,3 +155,45 @@ class SampleReviewed(Record):
     error_rate: float | None
     low: float | None
     high: float | None
+
+
+class AuditCount(Record):
+    """Candidates that one rule rejected: how many, of how many audited ones people decided, and how many they would
+    have accepted."""
+
+    stage: str
+    reason: str
+    rejected: int
+    decided: int
+    usable: int
+
+
+class AuditReviewed(Record):
+    """What people found of candidates that were rejected automatically; it decides nothing.
+
+    Attributes:
+        rejected: Candidates of reviewed sources that the votes or a floor of ranking rejected.
+        drawn: Of them, by the coin of `review.audit`, whom people are asked about.
+        decided, usable: Of these, on whom a majority decided, and whom it would have accepted.
+        share, low, high: `usable` of `decided` with Wilson's 95 % interval; null where nothing is decided.
+        by: The same by rule.
+        passed: Candidates that the votes let pass.
+        judged, judged_usable: Finalists on which people said whether they are usable, and how many are.
+        recall, recall_low, recall_high: Of all usable candidates, the share that the votes let pass, if those that
+            passed are as often usable as the judged ones; the interval is that of the audits alone.
+    """
+
+    rejected: int
+    drawn: int
+    decided: int
+    usable: int
+    share: float | None
+    low: float | None
+    high: float | None
+    by: tuple[AuditCount, ...]
+    passed: int
+    judged: int
+    judged_usable: int
+    recall: float | None
+    recall_low: float | None
+    recall_high: float | None

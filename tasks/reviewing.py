@@ -1,22 +1,25 @@
 """Around the people: what a run asks them, what they said, and what that amounts to."""
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from schemas.expressions import POLARITY, Expression
 from schemas.records import Ballots
-from schemas.reviews import Answer, Question
+from schemas.reviews import Answer, ExtraKind, Question
 from tasks.boards import collecting
 from tasks.boards.access import read_access
 from tasks.boards.answers import Answers, answers_for, changed_since_final, final_of, heard
 from tasks.boards.collecting import Collected
-from tasks.boards.gold import gold_of, scores
+from tasks.boards.gold import scores
 from tasks.boards.projects import Desk, Opened, Tell
+from tasks.boards.questions import asked
 from tasks.boards.statistics import statistics
 from tasks.boards.votes import verdict
 from tasks.engine.errors import ConfigError
+from tasks.extras import audit_found, audits_of, golds
 from tasks.metrics.interval import Share
 from tasks.pipeline import Run
 from tasks.waiting import in_review, sample_found
@@ -73,28 +76,38 @@ def open_review(review: Review, tell: Tell) -> list[Opened]:
     for one in heard(run.store).values():
         if not one.gone:
             answers[one.question].append(one)
-    golds = {beside: (gold, answers[gold.digest]) for beside, gold in _golds(review, access.key).items()}
-    return Desk(run.store, access, run.config.name, run.config.review.cut, tell).open(review.asked, golds)
+    done, real = run.executor.commits(), [question for question, _ in review.asked]
+    beside = {
+        gold.extra.beside: (gold, answers[gold.digest])
+        for gold in golds(run.executor, run.config, done, real, access.key)
+        if gold.extra
+    }
+    audited = [(one, answers[one.digest]) for one in audits_of(run.executor, run.config, done)]
+    desk = Desk(run.store, access, run.config.name, run.config.review.cut, tell)
+    return desk.open([*review.asked, *audited], beside)
 
 
-def _golds(review: Review, key: bytes) -> dict[str, Question]:
-    """The run's gold tasks, by the digest of the question that each is hidden beside."""
-    made = {question.digest: gold_of(key, question, review.run.config.review.gold) for question, _ in review.asked}
-    return {beside: gold for beside, gold in made.items() if gold is not None}
+def _extras(review: Review) -> dict[str, Question]:
+    """The gold tasks and audits of a run that were asked, by digest."""
+    real, sources = (
+        {q.digest for q, _ in review.asked},
+        {source.key for shard in review.run.executor.shards for source in shard.sources},
+    )
+    return {
+        digest: one
+        for digest, one in asked(review.run.store).items()
+        if one.extra and (one.extra.beside in real if one.extra.beside else one.key in sources)
+    }
 
 
-def _gold_scores(review: Review) -> dict[str, Any]:
-    config = review.run.config.review
-    if not config.gold:
-        return {}
-    golds = {gold.digest: gold for gold in _golds(review, read_access(review.run.store).key).values()}
-    return scores(heard(review.run.store).values(), golds, [*config.cut.annotators, *config.cut.former])
-
-
-def _work_left(review: Review) -> dict[str, Any]:
+def _work_left(review: Review, extras: Mapping[str, Question], given_extras: Sequence[Answer]) -> dict[str, Any]:
     """How many answers are owed, and people's hours for them: at the measured median, or as the config says."""
     cut, owed = review.run.config.review.cut, 0
-    for _, answers in review.asked:
+    audited = [one for one in extras.values() if one.extra and one.extra.kind is ExtraKind.AUDIT]
+    said: dict[str, list[Answer]] = defaultdict(list)
+    for one in given_extras:
+        said[one.question].append(one)
+    for answers in [*(answers for _, answers in review.asked), *(said[one.digest] for one in audited)]:
         if verdict(answers, cut).usable is None:
             given = sum(one.annotator in (*cut.annotators, *cut.former) for one in answers)
             owed += max(1, cut.votes - given)
@@ -120,12 +133,16 @@ def told(review: Review) -> dict[str, Any]:
     found = statistics([question for question, _ in review.asked], review.answers, run.config.review.cut)
     changed = changed_since_final(run.store, run.config.name, run.config.edition, review.answers)
     final = final_of(run.store, run.config.name, run.config.edition).questions
-    sample = sample_found(run.executor, run.config, run.executor.commits())
+    commits, extras = run.executor.commits(), _extras(review)
+    sample, audit = (found_(run.executor, run.config, commits) for found_ in (sample_found, audit_found))
+    said = [one for one in heard(run.store).values() if one.question in extras and not one.gone]
+    names = [*run.config.review.cut.annotators, *run.config.review.cut.former]
     published = sum(question.digest in final for question, _ in review.asked)
     return found | {
         "sample": sample.model_dump() if sample else None,
-        "gold": _gold_scores(review),
-        "left": _work_left(review),
+        "audit": audit.model_dump() if audit else None,
+        "gold": scores(said, extras, names) if extras else {},
+        "left": _work_left(review, extras, said),
         "voters": _voters(review),
         "published": published,
         "changed_since_published": len(changed),

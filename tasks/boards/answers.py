@@ -11,7 +11,7 @@ from pydantic import Field
 from schemas.config import BuildConfig
 from schemas.records import Key, Record
 from schemas.reviews import Answer
-from tasks.boards.gold import is_gold
+from tasks.boards.gold import decides_nothing
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.store import Store
 
@@ -120,7 +120,7 @@ def answers_for(store: Store, config: BuildConfig, taken: int | None = None) -> 
     by_question: dict[str, list[Answer]] = defaultdict(list)
     for moment in sorted({count, *final.values()}):
         for (question, _), answer in sorted(heard(store, moment).items()):
-            if final.get(question, count) == moment and not answer.gone and not is_gold(question):
+            if final.get(question, count) == moment and not answer.gone and not decides_nothing(question):
                 by_question[question].append(answer)
     return Answers({question: tuple(answers) for question, answers in by_question.items()}, count)
 

@@ -39,13 +39,28 @@ def in_order(key: bytes, question: Question, annotator: str) -> tuple[Finalist, 
 
 
 def captioned(key: bytes, question: Question, annotator: str) -> bool:
-    return share(key, "captions", question.digest, annotator) >= WITHOUT_CAPTIONS
+    """Whether this person sees captions: in one of five tasks they do not, nor where a finalist has none."""
+    all_ = all(one.caption for one in question.finalists)
+    return all_ and share(key, "captions", question.digest, annotator) >= WITHOUT_CAPTIONS
 
 
-def file_of(key: bytes, question: Question, image: str) -> str:
-    """Path of a picture below the image folder. The same picture has another name in another question."""
-    name = keyed(key, "file", question.digest, image)
-    return f"{name[:2]}/{name}.png"
+def folder_of(key: bytes, question: Question) -> str:
+    """Name of the folder with the pictures of a question, whoever is asked."""
+    return keyed(key, "folder", question.digest)
+
+
+def files_of(key: bytes, question: Question, annotator: str) -> dict[str, tuple[str, str]]:
+    """Where this person's task shows what: by place ("src", "left", "right"), path below the image folder and picture.
+
+    Every picture of every task has a path of its own: that two tasks show the same photo is not in their addresses.
+    """
+    shown = in_order(key, question, annotator)
+    images = {"src": shown[0].source_image} | dict(zip(("left", "right"), (one.image for one in shown), strict=False))
+    folder = folder_of(key, question)
+    return {
+        place: (f"{folder}/{keyed(key, 'file', question.digest, annotator, place)}.png", image)
+        for place, image in images.items()
+    }
 
 
 def task(key: bytes, question: Question, annotator: str, address: str) -> dict[str, Any]:
@@ -57,15 +72,9 @@ def task(key: bytes, question: Question, annotator: str, address: str) -> dict[s
         annotator: Whom.
         address: What comes before a picture's path.
     """
-    shown = in_order(key, question, annotator)
-    data = {
-        "item": item_of(key, question, annotator),
-        "src_image": address + file_of(key, question, shown[0].source_image),
-    }
-    for side, one in zip(("left", "right"), shown, strict=False):
-        data |= {
-            f"{side}_image": address + file_of(key, question, one.image),
-            f"{side}_target": one.instruction,
-            f"{side}_caption": one.caption if captioned(key, question, annotator) else "",
-        }
+    captions = captioned(key, question, annotator)
+    data = {"item": item_of(key, question, annotator)}
+    data |= {f"{place}_image": address + path for place, (path, _) in files_of(key, question, annotator).items()}
+    for side, one in zip(("left", "right"), in_order(key, question, annotator), strict=False):
+        data |= {f"{side}_target": one.instruction, f"{side}_caption": one.caption if captions else ""}
     return {"data": data}

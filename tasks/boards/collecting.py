@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.reviewing import ReviewCut
-from schemas.reviews import Answer, Flag, Flagged, Quality, Question, Rating
+from schemas.reviews import ASKED, Answer, Flag, Flagged, Quality, Question, Rating
 from tasks.boards.access import ADMIN, Access
 from tasks.boards.answers import add, heard
 from tasks.boards.blind import PLAYED, captioned, in_order, item_of
@@ -148,7 +148,7 @@ def parsed(question: Question, annotation: Mapping[str, Any], key: bytes, name: 
             comment = " / ".join(map(str, value.get("text") or []))
         elif side in sides and what == "flags":
             flags += [Flagged(image=sides[side], flag=Flag(one)) for one in choices if one in list(Flag)]
-        elif side in sides and what in list(Quality) and choices and choices[0] in ("1", "2", "3", "4", "5"):
+        elif side in sides and what in ASKED and choices and choices[0] in ("1", "2", "3", "4", "5"):
             ratings.append(Rating(image=sides[side], quality=Quality(what), value=int(choices[0])))
     if decision not in decisions:
         return None, f"'{decision}' is no decision" if decision else "it holds no decision"

@@ -6,7 +6,7 @@ from schemas.records import Key
 from tasks.boards.access import read_access
 from tasks.boards.answers import forget_answers_of
 from tasks.boards.pictures import hide
-from tasks.boards.questions import asked, forget_questions
+from tasks.boards.questions import about, asked, forget_questions
 from tasks.engine.store import Store
 
 
@@ -16,7 +16,7 @@ def forget_review(store: Store, keys: Collection[Key]) -> None:
     Label Studio's own tasks stay, without their pictures: request, caption, and a number that leads nowhere.
     """
     if store.path("review").is_dir():
-        gone = [question for question in asked(store).values() if question.key in keys]
+        gone = [question for question in asked(store).values() if about(question, keys)]
         hide(store, read_access(store).key, gone)
         forget_questions(store, keys)
         forget_answers_of(store, keys)

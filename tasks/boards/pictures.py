@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from schemas.reviews import Question
-from tasks.boards.blind import file_of
+from tasks.boards.blind import files_of, folder_of
+from tasks.boards.made import forget_made, path_of
 from tasks.engine.errors import WorkspaceError
-from tasks.engine.images import ImageStore
 from tasks.engine.store import Store, disk
 
 # Label Studio serves nothing outside `ROOT`, and wants what it serves below a folder in it.
@@ -18,24 +18,18 @@ ROOT: Final = "review/images"
 FOLDER: Final = f"{ROOT}/shown"
 
 
-def shown_in(question: Question) -> set[str]:
-    """Digests of a question's pictures."""
-    return {question.finalists[0].source_image, *(one.image for one in question.finalists)}
-
-
-def show(store: Store, key: bytes, questions: Iterable[Question]) -> None:
-    """Put the pictures of questions into the folder; what lies there already costs a look.
+def show(store: Store, key: bytes, tasks: Iterable[tuple[Question, str]]) -> None:
+    """Put the pictures of tasks (question, annotator) into the folder; what lies there already costs a look.
 
     Raises:
         WorkspaceError: A picture is gone, the disk failed, or somebody put a link into the folder.
     """
     folder = store.path(FOLDER)
     there = _there(folder)
-    for question in questions:
-        for image in shown_in(question):
-            name = file_of(key, question, image)
+    for question, annotator in tasks:
+        for name, image in files_of(key, question, annotator).values():
             if name not in there:
-                _place(store.path(ImageStore.path(image)), folder / name)
+                _place(path_of(store, image), folder / name)
 
 
 def _there(folder: Path) -> set[str]:
@@ -68,7 +62,11 @@ def _place(stored: Path, path: Path) -> None:
 
 
 def hide(store: Store, key: bytes, questions: Iterable[Question]) -> None:
-    """Take the pictures of questions away again."""
+    """Take the pictures of questions away again, and delete those that were made for them."""
     for question in questions:
-        for image in shown_in(question):
-            store.remove(f"{FOLDER}/{file_of(key, question, image)}")
+        folder = store.path(f"{FOLDER}/{folder_of(key, question)}")
+        with disk(folder):
+            if folder.exists():
+                shutil.rmtree(folder)
+        for one in question.finalists if question.extra else ():
+            forget_made(store, one.image)

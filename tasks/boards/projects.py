@@ -12,14 +12,14 @@ from schemas.records import Record
 from schemas.reviewing import ReviewCut
 from schemas.reviews import Answer, Question
 from tasks.boards.access import ADMIN, Access
-from tasks.boards.blind import file_of, item_of, keyed, task
+from tasks.boards.blind import files_of, item_of, keyed, task
+from tasks.boards.made import path_of
 from tasks.boards.pictures import FOLDER, ROOT, show
 from tasks.boards.questions import GUIDE, remember
 from tasks.boards.studio import Studio
 from tasks.boards.votes import verdict
 from tasks.engine.errors import ConfigError, WorkspaceError
 from tasks.engine.fingerprint import fingerprint, sha256
-from tasks.engine.images import ImageStore
 from tasks.engine.store import Store, disk
 
 KNOWN: Final = "review/projects.json"
@@ -164,17 +164,15 @@ class Desk:
         with one_at_a_time(self.store), Studio(access.url, access.token(ADMIN)) as studio:
             accounts(studio, people(self.cut))
             remember(self.store, every)
-            show(self.store, access.key, every)
+            dues = {name: self._due(name, asked, golds) for name in people(self.cut)}
+            show(self.store, access.key, ((one, name) for name, due in dues.items() for one, _ in due))
             opened = []
             marks = [
                 mark_of(access.key, self.run, name, single=one) for name in people(self.cut) for one in (False, True)
             ]
             # One look at the server for all of them: what a second opening takes is mostly such looks.
             found, served = find_projects(studio, self.store, marks), False
-            for name in people(self.cut):
-                due = [one for one in asked if wanted(name, one[1], self.cut)]
-                if name in self.cut.annotators:
-                    due += [golds[question.digest] for question, _ in due if question.digest in golds]
+            for name, due in dues.items():
                 for single in (False, True):
                     mine = {
                         item_of(access.key, question, name): (question, any(one.annotator == name for one in answers))
@@ -187,10 +185,17 @@ class Desk:
                             self.store, studio, found.get(mark), mark, _settings(self.run, name, mark, single)
                         )
                         if not served:
-                            _serve(self.store, access, studio, project["id"], next(iter(mine.values()))[0])
+                            path, image = files_of(access.key, next(iter(mine.values()))[0], name)["left"]
+                            _serve(self.store, studio, project["id"], path, image)
                             served = True
                         opened.append(self._fill(studio, project, mark, Opened(name, single, project["id"]), mine))
             return opened
+
+    def _due(self, name: str, asked: Sequence[Asked], golds: Mapping[str, Asked]) -> list[Asked]:
+        """What somebody is to be asked; gold tasks test annotators, beside what is still wanted of them."""
+        due = [one for one in asked if wanted(name, one[1], self.cut)]
+        gold = [golds[question.digest] for question, _ in due if question.digest in golds]
+        return due + gold if name in self.cut.annotators else due
 
     def _fill(
         self,
@@ -267,22 +272,20 @@ def _add_folder(store: Store, studio: Studio, number: int) -> None:
         studio.write("POST", "/api/storages/localfiles/", value)
 
 
-def _serve(store: Store, access: Access, studio: Studio, number: int, question: Question) -> None:
+def _serve(store: Store, studio: Studio, number: int, path: str, image: str) -> None:
     """Look at one picture as an annotator would, before tasks are made that show none.
 
     Raises:
         WorkspaceError: It does not come, although the folder was given to a project (once more, if need be).
     """
-    image = question.finalists[0].image
-    name = file_of(access.key, question, image)
     for tried in range(2):
-        answer = studio.get(ADDRESS + name, missing=(400, 403, 404, 500))
+        answer = studio.get(ADDRESS + path, missing=(400, 403, 404, 500))
         if answer.status_code == 200 and sha256(answer.content) == image:
             return
         if not tried:
             _add_folder(store, studio, number)
     raise WorkspaceError(
-        f"Label Studio does not serve {store.path(f'{FOLDER}/{name}')} (HTTP {answer.status_code}; "
-        f"the picture is {ImageStore.path(image)})",
+        f"Label Studio does not serve {store.path(f'{FOLDER}/{path}')} (HTTP {answer.status_code}; "
+        f"the picture is {path_of(store, image)})",
         "it must run with this workspace: fedbench review up",
     )

@@ -15,10 +15,15 @@ FOLDER: Final = "review/questions"
 GUIDE: Final = "review_guide"
 
 
+def current_guide() -> int:
+    """Version of the guide that annotators read now."""
+    return prompts.version_of(GUIDE)
+
+
 def question_of(finalists: Sequence[Finalist]) -> Question:
     """The question that these finalists of one source make; their ranks and captions are no part of its digest."""
     ranked = sorted(finalists, key=lambda one: one.rank)
-    key, guide = ranked[0].key.source(), prompts.version_of(GUIDE)
+    key, guide = ranked[0].key.source(), current_guide()
     pictures = sorted([one.image, one.instruction] for one in ranked)
     digest = fingerprint("review", list(key), ranked[0].source_image, pictures, guide)
     return Question(digest=digest, key=key, guide=guide, finalists=tuple(ranked))
@@ -43,14 +48,19 @@ def remember(store: Store, questions: Iterable[Question]) -> None:
         store.write_part(FOLDER, Question, [fresh[digest] for digest in sorted(fresh)])
 
 
+def about(question: Question, keys: Collection[Key]) -> bool:
+    """Whether a question shows one of these sources, or a face that was taken from one."""
+    return question.key in keys or any(one in keys for one in (question.extra.donors if question.extra else ()))
+
+
 def forget_questions(store: Store, keys: Collection[Key]) -> list[Question]:
-    """Delete the questions about these sources; which they were."""
+    """Delete the questions that show these sources; which they were."""
     gone = []
     for path in sorted(store.root.glob(f"{FOLDER}/part-*.parquet")):
         rows = store.read_part(FOLDER, path.name, Question)
-        stay = [row for row in rows if row.key not in keys]
+        stay = [row for row in rows if not about(row, keys)]
         if len(stay) < len(rows):
-            gone += [row for row in rows if row.key in keys]
+            gone += [row for row in rows if about(row, keys)]
             if stay:
                 store.write_part(FOLDER, Question, stay)
             store.remove(f"{FOLDER}/{path.name}")

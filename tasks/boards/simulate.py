@@ -3,17 +3,20 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from schemas.reviewing import ReviewCut
-from schemas.reviews import Quality, Question
+from schemas.reviews import ASKED, ExtraKind, Question
 from tasks.boards.access import Access
 from tasks.boards.blind import PLAYED, in_order, item_of, share
-from tasks.boards.gold import is_gold, spoilt
+from tasks.boards.gold import SPOILT
 from tasks.boards.projects import find_projects, mark_of, people
 from tasks.boards.questions import asked
 from tasks.boards.studio import Studio
 from tasks.engine.store import Store
+
+# Share of the rejected candidates that played people would have accepted.
+AUDITED_USABLE: Final = 0.15
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,13 @@ class Behaviour:
 
 def truth(question: Question, seed: int) -> str:
     """What everybody would find without noise: the picture of a finalist, "both" or "neither"."""
-    if is_gold(question.digest):
-        return next((one.image for one in question.finalists if one.image != spoilt(question)), "neither")
     luck = share(b"played", "truth", str(seed), question.digest)
+    if question.extra:
+        kind, picture = question.extra.kind, question.extra.picture
+        if kind is ExtraKind.CLEAN or (kind is ExtraKind.AUDIT and luck < AUDITED_USABLE):
+            return picture
+        good = [one.image for one in question.finalists if one.image != picture and one.rank != SPOILT]
+        return good[0] if good else "neither"
     if luck < 0.1:
         return "neither"
     if len(question.finalists) == 1:
@@ -85,7 +92,7 @@ def _annotation(question: Question, name: str, key: bytes, luck: random.Random, 
     result: list[dict[str, Any]] = [_choice("decision", "src_image", [decision]), said]
     for side in sides:
         good = decision in (side, "both")
-        for quality in Quality:
+        for quality in ASKED:
             value = min(5, max(1, round(luck.gauss(4.3 if good else 2.8, 0.7))))
             result.append(_choice(f"{side}_{quality}", f"{side}_image", [str(value)]))
         if not good and luck.random() < 0.5:

@@ -26,6 +26,7 @@ from schemas.published import (
 from schemas.records import Key
 from schemas.reviewing import Review
 from schemas.routes import deciding
+from tasks.boards.audits import AuditTally
 from tasks.boards.sampling import SampleTally
 from tasks.dataset.fates import Fate, unseen
 from tasks.dataset.roles import roles_of
@@ -41,8 +42,11 @@ from tasks.sources import POOLS, redistributable
 class Tally:
     """Counts over the sources that the data set accounts for: the funnel, the cells, the licences; the core's fates."""
 
-    def __init__(self, order: Sequence[str], review: Review, core: Core | None = None) -> None:
+    def __init__(
+        self, order: Sequence[str], review: Review, core: Core | None = None, audit: AuditTally | None = None
+    ) -> None:
         self.sample = SampleTally(review)
+        self.audit = audit or AuditTally(review)
         self._core = (core.keys | core.sources) if core else frozenset()
         self.ends: dict[Key, Fate | None] = {}
         self._statuses: dict[str, Counter[str]] = {name: Counter() for name in order}
@@ -64,6 +68,10 @@ class Tally:
         self.licences[source.key.pool][source.source.licence] += 1
         reviewed = [life.steps["review"] for life in source.candidates if "review" in life.steps]
         self.sample.add(source.key, [(step.status, step.evidence) for step in reviewed])
+        for life in source.candidates:
+            edit = life.outputs.get("generate")
+            steps = {name: (step.status, step.reason, step.evidence) for name, step in life.steps.items()}
+            self.audit.add(life.key, edit.image if edit else "", steps)
         for life in [source, *source.candidates]:
             if life.key in self._core:
                 self.ends[life.key] = _fate(life)
@@ -184,6 +192,7 @@ def make_manifest(run: Run, tally: Tally, files: dict[str, int], digests: Sequen
         cells=cell_counts(tally.survivors, tally.cells, run.config),
         back_checks=dict(sorted(tally.back_checks.items())),
         sample=tally.sample.found(),
+        audit=tally.audit.found(),
         files=files,
         rows_sha256=fingerprint(sorted(digests)),
     )

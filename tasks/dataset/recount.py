@@ -1,16 +1,18 @@
 """The manifest's counts, counted again from published rows."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from schemas.config import BuildConfig
-from schemas.outcomes import Status
-from schemas.published import CellCount, RejectedRow, StageCount, TripletRow
+from schemas.outcomes import Reason, Status
+from schemas.published import CellCount, Manifest, RejectedRow, StageCount, TripletRow
 from schemas.records import Key
 from schemas.reviews import SampleReviewed
-from tasks.boards.sampling import SampleTally
+from tasks.boards.audits import audits, fell
+from tasks.boards.sampling import SampleTally, sampled
 from tasks.dataset.manifest import cell_counts
 from tasks.dataset.rules import Row, after, key_of
+from tasks.metrics.interval import Share
 
 
 def funnel_of(rows: Sequence[Row], stages: Sequence[str]) -> tuple[StageCount, ...]:
@@ -54,3 +56,31 @@ def sample_of(rows: Sequence[Row], config: BuildConfig) -> SampleReviewed | None
     for key, found in steps.items():
         tally.add(key, found)
     return tally.found()
+
+
+def audit_faults_of(rows: Sequence[Row], manifest: Manifest, config: BuildConfig) -> Iterator[str]:
+    """What does not fit in the manifest's words on audits. Rows do not say what people found of rejected candidates:
+    what can be counted again is how many there are and by which rule, and that the shares follow from the counts."""
+    if (manifest.audit is None) == audits(config.review):
+        yield "the config says otherwise of audits"
+    if manifest.audit is None or any(isinstance(row, RejectedRow) and row.reason == Reason.WITHDRAWN for row in rows):
+        return
+    found = manifest.audit
+    rules = Counter(
+        (row.stage, row.reason)
+        for row in rows
+        if isinstance(row, RejectedRow)
+        and row.target
+        and sampled(key_of(row), config.review.cut)
+        and fell({row.stage: (Status(row.status), row.reason, "")})
+    )
+    if dict(rules) != {(one.stage, one.reason): one.rejected for one in found.by}:
+        yield f"the rows give {sum(rules.values())} rejected candidates"
+    if (found.decided, found.usable) != (sum(one.decided for one in found.by), sum(one.usable for one in found.by)):
+        yield "its sums do not add up"
+    if not found.usable <= found.decided <= found.drawn <= found.rejected:
+        yield "it counts more than there are"
+    elif (found.share, found.low, found.high) != tuple(
+        Share(found.usable, found.decided).plain()[name] for name in ("value", "low", "high")
+    ):
+        yield "its share does not follow from its counts"

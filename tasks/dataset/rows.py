@@ -4,8 +4,9 @@ from typing import Any
 
 from schemas.config import GenerateCut
 from schemas.outcomes import Reason, Status
-from schemas.published import SCHEMA_VERSION, ImageCell, RejectedRow, ReviewCell, TripletRow
+from schemas.published import SCHEMA_VERSION, ImageCell, RejectedRow, TripletRow
 from schemas.records import Ballots, Candidate, Fidelity, Key, Motion, Photo, Record, Triplet
+from schemas.reviews import ReviewCell
 from tasks.engine.dossier import Life, SourceLife
 from tasks.engine.fingerprint import canonical, sha256
 from tasks.engine.images import ImageStore

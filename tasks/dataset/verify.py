@@ -16,7 +16,7 @@ from tasks.dataset.cross_rules import core_faults, run_faults
 from tasks.dataset.parquet import left_out, published_schema
 from tasks.dataset.pictures import picture_faults
 from tasks.dataset.read import EMPTY, KINDS, config_of, filled, first_fault, read_manifest
-from tasks.dataset.recount import back_checks_of, cells_of, funnel_of, sample_of
+from tasks.dataset.recount import audit_faults_of, back_checks_of, cells_of, funnel_of, sample_of
 from tasks.dataset.roles import cast_of
 from tasks.dataset.rules import Fault, Row, column_faults, key_of, row_faults
 from tasks.dataset.texts import json_bytes
@@ -149,6 +149,9 @@ def _cells(rows: Sequence[Row], manifest: Manifest, config: BuildConfig) -> Iter
         yield Fault("manifest.json", "count", f"the rows' back checks are {checks}")
     if (sample := sample_of(rows, config)) != manifest.sample:
         yield Fault("manifest.json", "review", f"of the sample, the rows give {sample and sample.model_dump()}")
+    yield from (
+        Fault("manifest.json", "review", f"audit: {words}") for words in audit_faults_of(rows, manifest, config)
+    )
 
 
 def _pools(rows: Sequence[Row], manifest: Manifest) -> Iterator[Fault]:

@@ -19,6 +19,7 @@ from tasks.engine.fingerprint import fingerprint, sha256
 from tasks.engine.lineage import note_published
 from tasks.engine.rows import Commit
 from tasks.engine.store import disk
+from tasks.extras import audit_tally
 from tasks.pipeline import Run
 
 TEXTS = ("README.md", "croissant.json", "manifest.json", "checksums.sha256")
@@ -74,7 +75,7 @@ def _write(run: Run, done: Sequence[dict[str, Commit]], folder: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
     triplets, rejected = RowWriter(aside / "data", TripletRow), RowWriter(aside / "rejected", RejectedRow)
     digests: list[str] = []
-    tally = Tally(run.executor.order, run.config.review, run.core)
+    tally = Tally(run.executor.order, run.config.review, run.core, audit_tally(run.executor, run.config))
     for source in within_prefix(run, done):
         tally.add(source)
         for life in ending_lives(source):

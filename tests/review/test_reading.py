@@ -9,7 +9,7 @@ from schemas.records import Finalist, Key
 from schemas.reviewing import ReviewCut
 from schemas.reviews import Answer, Flag, Quality, Question
 from tasks.boards.answers import Answers
-from tasks.boards.blind import PLAYED, captioned, file_of, in_order, item_of, task
+from tasks.boards.blind import PLAYED, captioned, files_of, in_order, item_of, task
 from tasks.boards.collecting import Reader, _read, latest, parsed
 from tasks.boards.projects import wanted
 from tasks.boards.questions import question_of
@@ -79,13 +79,28 @@ def test_order_is_a_fair_coin_per_question_and_person() -> None:
 def test_a_fifth_has_no_captions() -> None:
     bare = [one for number in range(400) if not captioned(SECRET, one := question(number), "ann1")]
     assert 55 < len(bare) < 105
+    mute = question_of(
+        [one.model_copy(update={"caption": one.caption * (one.rank - 1)}) for one in question(7).finalists]
+    )
+    assert not any(captioned(SECRET, mute, f"ann{number}") for number in range(20)), "one caption alone would tell"
     data = task(SECRET, bare[0], "ann1", "")["data"]
     assert (data["left_caption"], data["right_caption"]) == ("", "")
     assert data["left_target"].startswith("change the expression")
 
 
-def test_the_same_picture_has_another_name_in_another_question() -> None:
-    assert file_of(SECRET, question(1), "f" * 64) != file_of(SECRET, question(2), "f" * 64)
+def test_every_picture_of_every_task_has_an_address_of_its_own() -> None:
+    shown = [
+        (path, image)
+        for asked in (question(1), question(1, finalists=1), question(2))
+        for name in NAMES
+        for path, image in files_of(SECRET, asked, name).values()
+    ]
+    assert len({path for path, _ in shown}) == len(shown) == 24
+    assert len({image for _, image in shown}) == 6, "the same photo stands behind several addresses"
+    left, right = in_order(SECRET, question(1), "ann1")
+    files = files_of(SECRET, question(1), "ann1")
+    assert (files["left"][1], files["right"][1]) == (left.image, right.image)
+    assert not [path for path, image in shown if image[:8] in path]
 
 
 def test_a_question_is_its_pictures_requests_and_guide(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +136,9 @@ def test_ratings_flags_comment_and_time_are_kept() -> None:
     parts = [
         chosen("decision", "left"),
         chosen("left_natural", "5"),
-        chosen("right_preserved", "2"),
+        chosen("right_identity", "2"),
+        chosen("right_background", "4"),
+        chosen("right_preserved", "3"),
         chosen("right_flags", "identity", "background", "unheard-of"),
         chosen("left_natural2", "5"),
         {"from_name": "comment", "value": {"text": ["one", "two"]}},
@@ -131,7 +148,8 @@ def test_ratings_flags_comment_and_time_are_kept() -> None:
     left, right = in_order(SECRET, asked, "ann1")
     assert [(one.image, one.quality, one.value) for one in given.ratings] == [
         (left.image, Quality.NATURAL, 5),
-        (right.image, Quality.PRESERVED, 2),
+        (right.image, Quality.IDENTITY, 2),
+        (right.image, Quality.BACKGROUND, 4),
     ]
     assert {(one.image, one.flag) for one in given.flags} == {
         (right.image, Flag.IDENTITY),

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from flows.cli import app
 from tasks.boards.access import TOKEN, URL, read_access
 from tasks.boards.answers import heard
-from tasks.boards.blind import file_of
+from tasks.boards.blind import files_of
 from tasks.boards.forget import forget_review
 from tasks.boards.pictures import FOLDER, show
 from tasks.boards.questions import asked, remember
@@ -68,25 +68,23 @@ def test_the_environment_comes_first_and_is_not_written(tmp_path: Path, monkeypa
 def test_pictures_are_shown_under_other_names_and_links_refused(waiting: Path) -> None:
     store, all_ = Store(waiting), questions(waiting, config())
     key = read_access(store).key
-    show(store, key, all_)
-    show(store, key, all_)
+    tasks = [(question, "ann1") for question in all_]
+    show(store, key, tasks)
+    show(store, key, tasks)
     shown = sorted(path.relative_to(waiting / FOLDER).as_posix() for path in (waiting / FOLDER).rglob("*.png"))
-    images = {q.digest: {q.finalists[0].source_image, *(one.image for one in q.finalists)} for q in all_}
-    assert shown == sorted(file_of(key, q, image) for q in all_ for image in images[q.digest])
-    first = all_[0].finalists[0].image
-    assert (waiting / FOLDER / file_of(key, all_[0], first)).read_bytes() == (
-        waiting / "images" / first[:2] / f"{first}.png"
-    ).read_bytes()
-    (waiting / FOLDER / shown[0][:2] / "link.png").symlink_to(waiting / "review/access.json")
+    assert shown == sorted(path for q in all_ for path, _ in files_of(key, q, "ann1").values())
+    path, first = files_of(key, all_[0], "ann1")["left"]
+    assert (waiting / FOLDER / path).read_bytes() == (waiting / "images" / first[:2] / f"{first}.png").read_bytes()
+    (waiting / FOLDER / Path(shown[0]).parent / "link.png").symlink_to(waiting / "review/access.json")
     with pytest.raises(WorkspaceError, match="is a link"):
-        show(store, key, all_)
+        show(store, key, tasks)
 
 
 def test_a_withdrawn_source_leaves_nothing(waiting: Path) -> None:
     store, all_ = Store(waiting), questions(waiting, config())
     key = read_access(store).key
     remember(store, all_)
-    show(store, key, all_)
+    show(store, key, [(question, "ann1") for question in all_])
     say(waiting, all_, ann1=best)
     say(waiting, all_, ann2=best)
     gone, stays = all_[0], all_[1]
@@ -95,8 +93,8 @@ def test_a_withdrawn_source_leaves_nothing(waiting: Path) -> None:
     assert set(asked(store)) == {question.digest for question in all_[1:]}
     assert {answer.key for answer in heard(store).values()} == {question.key for question in all_[1:]}
     assert len(heard(store)) == 2 * len(all_) - 2
-    assert not (waiting / FOLDER / file_of(key, gone, gone.finalists[0].image)).exists()
-    assert (waiting / FOLDER / file_of(key, stays, stays.finalists[0].image)).exists()
+    assert not [path for path, _ in files_of(key, gone, "ann1").values() if (waiting / FOLDER / path).exists()]
+    assert all((waiting / FOLDER / path).exists() for path, _ in files_of(key, stays, "ann1").values())
 
 
 def test_the_verbs_say_in_words_what_is_missing(waiting: Path, tmp_path: Path) -> None:
