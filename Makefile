@@ -8,7 +8,7 @@ HASHED := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),1)
 LOCKS := $(if $(HASHED),requirements/hashes,requirements)
 INSTALL := -m pip install --quiet --no-deps $(if $(HASHED),--require-hashes)
 
-.PHONY: demo test test-slow test-torch test-studio test-hosting test-ray torch ray studio audit hashes check clean
+.PHONY: demo test test-slow test-torch test-studio test-hosting test-ray torch ray studio server audit hashes check clean
 
 demo: $(VENV)/base  ## Build a small real data set from photos inside installed packages
 	$(BIN)/fedbench demo --workspace $(WORKSPACE)
@@ -36,6 +36,9 @@ hashes: $(VENV)/base  ## Write requirements/hashes anew after a lock has changed
 
 test-ray: $(VENV)/dev $(VENV)/ray  ## Run the tests of builds on Ray: two nodes on this machine, workers and nodes killed
 	$(BIN)/python -m pytest -m ray tests/scaling
+
+server: $(VENV)/base  ## A Prefect server with workers and everything deployed; Ctrl-C ends all of it
+	$(BIN)/fedbench server up --workspace $(WORKSPACE)
 
 studio: $(VENV)/base  ## Label Studio for human review, with three annotators; Ctrl-C stops it
 	$(BIN)/fedbench review up --workspace $(WORKSPACE) --with-annotators 3

@@ -3,20 +3,20 @@
 from pathlib import Path
 
 from prefect import flow
-from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
+from flows.artifacts import show_result, shown
+from flows.places import WORKSPACE
 from flows.runner import on_batches, on_pilot, prefect_mapper
 from flows.states import in_states
 from schemas.config import BuildConfig
 from tasks.engine.store import Store
 from tasks.pipeline import build, open_run
-from tasks.report.funnel import funnel_markdown
 from tasks.results import Result, check_released, finish
 
 
 @flow(name="build-dataset", flow_run_name="{config.name}-{config.edition}", persist_result=False)
 @in_states
-def build_dataset(config: BuildConfig, workspace: str = "workspace") -> Result:
+def build_dataset(config: BuildConfig, workspace: str = WORKSPACE) -> Result:
     """Bring a data set up to date; what is done already is not done again.
 
     Args:
@@ -35,9 +35,9 @@ def build_dataset(config: BuildConfig, workspace: str = "workspace") -> Result:
     with Store(root).lock():
         run = open_run(root, config)
         run.executor.context.call.tell_of_batches(on_batches.get())
-        with prefect_mapper(run) as mapper:
-            done = build(run, mapper, on_pilot.get())
-        result = finish(run, done)
-    create_markdown_artifact(funnel_markdown(result.funnel), key=f"funnel-{config.name}", description="The funnel")
-    create_link_artifact(result.report.as_uri(), key=f"report-{config.name}", link_text="Report on this machine")
+        with shown(run):
+            with prefect_mapper(run) as mapper:
+                done = build(run, mapper, on_pilot.get())
+            result = finish(run, done)
+        show_result(run, result)
     return result

@@ -16,6 +16,7 @@ from flows import (
     release_verbs,
     review_verbs,
     score_verbs,
+    server_verbs,
     study_verbs,
 )
 from flows.options import load_config
@@ -41,6 +42,7 @@ app.add_typer(pools_app, name="pools")
 app.add_typer(panel_verbs.app, name="panel")
 app.add_typer(prompt_verbs.app, name="prompts")
 app.add_typer(review_verbs.app, name="review")
+app.add_typer(server_verbs.app, name="server")
 app.add_typer(release_verbs.app)
 app.add_typer(edition_verbs.app)
 app.add_typer(call_verbs.app)

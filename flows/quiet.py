@@ -19,6 +19,9 @@ SETTINGS: Final = {
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "200",
     "PREFECT_SERVER_SERVICES_TRIGGERS_READ_BATCH_SIZE": "200",
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
+    # So that a lost run is noticed (`flows.automations`), and what it held is freed even if the server died with it.
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
     # From 1.29 on onnxruntime reports to Microsoft, in native code, and keeps a device id under ~/.cache.
     "ORT_DISABLE_TELEMETRY": "1",
     "HF_HUB_OFFLINE": "1",

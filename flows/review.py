@@ -8,8 +8,9 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.states import Completed
 
 from flows.build import build_dataset
+from flows.places import WORKSPACE
 from flows.reviews import enough_is_decided, go_on_is_due, lines_of, percent
-from flows.states import ended, in_states
+from flows.states import WORKSPACE_IN_USE, ended, in_states
 from schemas.config import BuildConfig
 from tasks.boards.collecting import in_short
 from tasks.boards.projects import one_at_a_time
@@ -25,7 +26,7 @@ def _review(config: BuildConfig, workspace: str) -> Review:
 
 @flow(name="open-review", flow_run_name="{config.name}-{config.edition}", persist_result=False)
 @in_states
-def open_review_flow(config: BuildConfig, workspace: str = "workspace") -> None:
+def open_review_flow(config: BuildConfig, workspace: str = WORKSPACE) -> None:
     """Ask people what a build waits for. What was asked already stays; ends at once, and holds nobody.
 
     Args:
@@ -39,7 +40,7 @@ def open_review_flow(config: BuildConfig, workspace: str = "workspace") -> None:
 
 @flow(name="collect-review", flow_run_name="{config.name}-{config.edition}", persist_result=False)
 @in_states
-def collect_review_flow(config: BuildConfig, workspace: str = "workspace", go_on: bool = True) -> State[Any] | None:
+def collect_review_flow(config: BuildConfig, workspace: str = WORKSPACE, go_on: bool = True) -> State[Any] | None:
     """Collect what people have answered, and let the build go on when enough is decided.
 
     Args:
@@ -73,7 +74,7 @@ def _go_on(config: BuildConfig, workspace: str) -> State[Any] | None:
             with store.lock():
                 pass
         except WorkspaceError as busy:
-            return Completed(name="WorkspaceInUse", message=str(busy))
+            return Completed(name=WORKSPACE_IN_USE, message=str(busy))
         built = build_dataset(config, workspace)
         if not isinstance(built, FedbenchError):
             return None

@@ -107,7 +107,7 @@ def prefect_mapper(run: Run) -> Iterator[Mapper]:
             name = Part(segment, Where.HERE).name
             token = _doing.set(partial(_map, name, parts(segment, run.config, run.executor.stages), elsewhere, jobs))
             try:
-                return answer(flow(name=name, flow_run_name=name, persist_result=False)(_segment)())
+                return answer(flow(name=name, flow_run_name=f"{len(jobs)} shards", persist_result=False)(_segment)())
             finally:
                 _doing.reset(token)
 

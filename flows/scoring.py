@@ -11,6 +11,8 @@ from prefect.futures import as_completed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
+from flows.editions import data_set_folder
+from flows.places import WORKSPACE
 from flows.runner import infrastructure_only, on_batches, on_progress
 from flows.states import answer, in_states
 from schemas.score_config import ScoreConfig
@@ -21,7 +23,7 @@ from tasks.scoring.run import Mapper, Place, Work, measure, open_scoring
 
 @flow(name="score-editors", flow_run_name="{config.name}", persist_result=False)
 @in_states
-def score_editors(config: ScoreConfig, workspace: str = "workspace") -> Results:
+def score_editors(config: ScoreConfig, workspace: str = WORKSPACE) -> Results:
     """Bring the scores of a run up to date; what is measured and judged already is not done again.
 
     Args:
@@ -35,6 +37,7 @@ def score_editors(config: ScoreConfig, workspace: str = "workspace") -> Results:
         FedbenchError: With a line for its reader; see its subclasses.
     """
     root = Path(workspace).resolve()
+    config = config.model_copy(update={"dataset": str(data_set_folder(config.dataset, root))})
     with Store(root).lock():
         run = open_scoring(root, config)
         try:
@@ -68,7 +71,7 @@ def prefect_mapper(workers: int) -> Mapper:
     def mapper(work: Work, places: Sequence[Place], tick: Callable[[], None]) -> None:
         threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)
 
-        @flow(name="score-shards", flow_run_name="score-shards", task_runner=threads, persist_result=False)
+        @flow(name="score-shards", flow_run_name=f"{len(places)} shards", task_runner=threads, persist_result=False)
         @in_states
         def shards() -> None:
             futures = [

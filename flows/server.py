@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from tasks.engine.errors import WorkspaceError
+from tasks.engine.errors import ConfigError, WorkspaceError
 
 
 def address() -> str:
@@ -27,6 +27,24 @@ def trouble(url: str) -> str:
         return str(error)
 
 
+def must_answer() -> None:
+    """Go on only with a server that runs for longer than we do.
+
+    Raises:
+        ConfigError: None is set.
+        WorkspaceError: It does not answer.
+    """
+    if not address():
+        raise ConfigError("no Prefect server is set", "set PREFECT_API_URL, or start one: fedbench server up")
+    _check()
+
+
+def _check() -> None:
+    url = address()
+    if url and (why := trouble(url)):
+        raise WorkspaceError(f"no Prefect server answers at {url}: {why}", "start it, or unset PREFECT_API_URL")
+
+
 @contextmanager
 def reached() -> Iterator[None]:
     """Within it a flow may run.
@@ -34,9 +52,7 @@ def reached() -> Iterator[None]:
     Raises:
         WorkspaceError: The server that is set does not answer, or the temporary one does not come up.
     """
-    url = address()
-    if url and (why := trouble(url)):
-        raise WorkspaceError(f"no Prefect server answers at {url}: {why}", "start it, or unset PREFECT_API_URL")
+    _check()
     try:
         with _leaving_at_once():
             yield

@@ -15,8 +15,9 @@ Body = TypeVar("Body", bound=Callable[..., Any])
 WAITING_FOR_REVIEW: Final = "WaitingForReview"
 WAITING_FOR_BATCHES: Final = "WaitingForBatches"
 STOPPED: Final = "Stopped"
+WORKSPACE_IN_USE: Final = "WorkspaceInUse"
 # The ends that Prefect does not know; an automation that waits for the end of a run has to.
-OUR_ENDS: Final = (WAITING_FOR_REVIEW, WAITING_FOR_BATCHES, STOPPED)
+OUR_ENDS: Final = (WAITING_FOR_REVIEW, WAITING_FOR_BATCHES, WORKSPACE_IN_USE, STOPPED)
 
 
 def ended(error: FedbenchError) -> State[FedbenchError]:

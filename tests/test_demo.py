@@ -244,17 +244,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         folder / "home",
         PREFECT_API_URL=f"http://127.0.0.1:{port}/api",
         PREFECT_WORKER_QUERY_SECONDS="1",
-        FEDBENCH_ROOT=str(ROOT),
     )
     here = Server(env, folder)
     prefect = [sys.executable, "-m", "prefect"]
     serve = [*prefect, "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    work = [*prefect, "worker", "start", "--pool", "local", "--limit", "1"]
+    work = [*prefect, "worker", "start", "--pool", "cpu", "--limit", "1"]
     with started(serve, env, ROOT, folder / "server.log"):
         wait_until(lambda: answers(f"{env['PREFECT_API_URL']}/health"), 120, "the server answers")
-        for words in (["work-pool", "create", "--type", "process", "local"], ["--no-prompt", "deploy", "--all"]):
-            result = here.prefect(*words)
-            assert result.returncode == 0, result.stdout + result.stderr
+        result = run(fedbench("server", "deploy"), env, folder)
+        assert result.returncode == 0, result.stdout + result.stderr
         with started(work, env, ROOT, folder / "worker.log"):
             yield here
 

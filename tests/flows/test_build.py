@@ -65,7 +65,7 @@ def tasks_of(run: Any) -> dict[str, dict[str, Any]]:
             flow_run_filter=FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[run.id]))
         )
         return {
-            segment.name: {
+            api.read_flow(segment.flow_id).name: {
                 task.name: task
                 for task in api.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[segment.id])))
             }
@@ -295,7 +295,6 @@ def test_every_deployment_names_a_flow_that_takes_its_parameters() -> None:
         assert isinstance(entry, Flow)
         assert deployment["parameters"].keys() <= entry.parameters.properties.keys()
         entry.validate_parameters(deployment["parameters"])
-        assert deployment["work_pool"]["name"] in (ROOT / "prefect.yaml").read_text().split("deployments:")[0]
         quietened = deployment["work_pool"]["job_variables"]["env"]
         assert quietened.items() <= quiet.SETTINGS.items()
 
