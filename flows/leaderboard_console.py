@@ -13,7 +13,7 @@ from schemas.scoring import PARTIAL_SCORE
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.store import Store
 from tasks.leaderboard.entrants import opened
-from tasks.leaderboard.files import HOW, number, plain, write_files
+from tasks.leaderboard.files import HOW, drift_words, number, plain, write_files
 from tasks.leaderboard.page import write_page
 from tasks.leaderboard.ranking import Board, RankBy, Ranked, boards
 
@@ -64,6 +64,8 @@ def _show(board: Board) -> None:
     for judge in board.manifest.judges:
         if judge.conflicts:
             OUT.print(Text(f"* judge {judge.judge}: {', '.join(judge.conflicts)}", style="yellow"), soft_wrap=True)
+    for words in drift_words(board):
+        OUT.print(Text(f"drift: {words}", style="yellow"), soft_wrap=True)
     if board.manifest.score == PARTIAL_SCORE:
         OUT.print("A partial score: mean(ID, BG) · REG, without a judge. It is no FED-Score, and ranks with none.")
     if board.stability and len(board.rows) > 1:
@@ -87,7 +89,7 @@ def _table(board: Board) -> Table:
         place = "–" if row.rank is None else str(row.rank)
         table.add_row(
             place if row.range is None else f"{place}\n{row.range[0]}–{row.range[1]}",
-            Text(f"{row.label}{' *' if row.entrant.used.conflicts else ''}"),
+            Text(f"{row.label}{' *' if row.entrant.used.conflicts else ''}{_dagger(board, row)}"),
             number(row.score) if row.low is None else f"{number(row.score)}\n{_bare(row.low)}–{_bare(row.high)}",
             str(row.score.n),
             f"{number(other)}\n{other.n}",
@@ -97,6 +99,11 @@ def _table(board: Board) -> Table:
             _next(row),
         )
     return table
+
+
+def _dagger(board: Board, row: Ranked) -> str:
+    """Marks who was judged on other days, unchecked."""
+    return " †" if board.judged.is_unchecked(row.entrant) else ""
 
 
 def _next(row: Ranked) -> str:

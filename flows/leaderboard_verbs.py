@@ -30,7 +30,9 @@ def leaderboard(
 
     Each line has its n, a 95 % interval (bootstrap over people), where it might also rank, whether it is better than
     the next, and what difference so many sources would show. Below: the ranks under other BG normalisers, the other
-    background, the other gain, and each judge alone.
+    background, the other gain, each judge alone, and each order of the pictures. * marks relatives of who made the
+    ground truths or judges; † who was judged on other days than the newest, without a look at the judge's drift
+    (`fedbench score ... --drift now`).
 
     Page, JSON, Parquet and Markdown lie in reports/leaderboards/ of the workspace.
     """

@@ -1,6 +1,7 @@
 """What `fedbench score` prints: the price, the way, and the table."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -12,9 +13,11 @@ from schemas.score_config import ScoreConfig
 from schemas.score_manifest import EditorUsed
 from schemas.scoring import PARTIAL_SCORE
 from tasks.engine.store import Store
+from tasks.metrics.drift_words import apart, drifted, words_of
 from tasks.metrics.score_summary import Mean
 from tasks.report.funnel import because
-from tasks.scoring.price import Ask, asks, plain, total
+from tasks.scoring.drift import planned
+from tasks.scoring.price import Ask, asks, judges_are_asked, plain, total
 from tasks.scoring.results import Results, finish
 from tasks.scoring.run import due, open_scoring
 
@@ -31,8 +34,9 @@ def score_and_show(workspace: Path, config: ScoreConfig, *, dry_run: bool, as_js
         run = open_scoring(workspace, config)
         try:
             left = due(run)
-            outside, edits, same, rows = asks(run, left), *_sums(left)
-            results = None if dry_run or any(sum(counts.values()) for counts in left) else finish(run)
+            plan = planned(run, datetime.now(UTC).date(), asks=judges_are_asked(left))
+            outside, edits, same, rows = asks(run, left, plan), *_sums(left)
+            results = None if dry_run or plan or any(sum(counts.values()) for counts in left) else finish(run)
         finally:
             run.call.close()
     words = _price(config, run.benchmark.triplets, len(run.entries), (edits, same, rows), outside)
@@ -81,10 +85,22 @@ def show(results: Results, *, as_json: bool) -> None:
     if manifest.judges:
         OUT.print(_judges(results))
         OUT.print(ORDERS, style="dim")
+        _drift(results)
     if manifest.score == PARTIAL_SCORE:
         OUT.print("A partial score: mean(ID, BG) · REG, without a judge. It is no FED-Score; a copy keeps a seventh.")
     OUT.print(Text(f"scores    {results.table}"), soft_wrap=True)
     OUT.print(Text(f"next      fedbench leaderboard {manifest.name}"), soft_wrap=True)
+
+
+def _drift(results: Results) -> None:
+    """What was judged when, where that is not one day, and whether the judges still answer as they did."""
+    record = results.judging
+    if record is None:
+        return
+    for check in record.checks:
+        OUT.print(Text(f"drift: {words_of(check)}", style="yellow" if drifted(check) else ""), soft_wrap=True)
+    for line in apart(record.judged, record.checks, record.apart):
+        OUT.print(Text(f"drift: {line}; add --drift now to this command", style="yellow"), soft_wrap=True)
 
 
 def _left_out(results: Results, used: EditorUsed) -> str:
@@ -172,5 +188,7 @@ def _price(config: ScoreConfig, triplets: int, entries: int, left: tuple[int, in
     dollars, budget = total(outside), config.calls.budget
     price = "of unknown price" if dollars is None else f"about ${dollars:.2f}"
     limit = "no budget is set" if budget is None else f"the budget is ${budget:.2f}"
-    who = ", ".join(f"{ask.questions} to {ask.who}" for ask in outside)
+    who = ", ".join(
+        f"{ask.questions} to {ask.who}{' again, for drift' if ask.role == 'drift check' else ''}" for ask in outside
+    )
     return f"{told}; at most {sum(ask.questions for ask in outside)} questions outside ({who}), {price}; {limit}."

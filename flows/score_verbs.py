@@ -38,6 +38,10 @@ def score(
     seed: Annotated[int | None, typer.Option(min=0, help="Seeds every edit.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only so many sources, by a fixed shuffle.")] = None,
     budget: Annotated[float | None, typer.Option(min=0, help="Dollars for this run.")] = None,
+    drift: Annotated[
+        Literal["auto", "now", "never"] | None,
+        typer.Option(help="Judge 50 stored outputs again: where answers of other days stand beside new ones, or now."),
+    ] = None,
     run: Annotated[str | None, typer.Option("--run", help="Name of the run; made of data set and editors.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="A YAML file, as docs/scoring.md has it.")] = None,
     sets: ScoreSets = None,
@@ -56,6 +60,9 @@ def score(
     `--editor outputs:root=DIR/{granularity}` scores pictures that you made elsewhere. With `--no-judge` no key is
     needed: the result is a partial score, of the rule parts alone.
 
+    Judges see two pictures in both orders, unless --set judging.orders=given. Where old answers stand beside new ones,
+    50 of the old outputs are judged again, and it is printed how far a judge has drifted; no stored answer is replaced.
+
     The price is told first. What was measured or answered is kept in the workspace: a second run does what is
     missing, and another `--normaliser` or `--set cut.sigma=1` runs no model and asks nothing.
     The rows lie in runs/NAME/scores/scores.parquet, for `fedbench leaderboard`.
@@ -72,6 +79,7 @@ def score(
         "calls.budget": budget,
         "cut.normaliser": normaliser,
         "cut.gain": gain,
+        "drift.when": drift,
     }
     given = {name: value for name, value in options.items() if value is not None}
     told = [f"granularities=[{granularity}]"] if granularity != "both" else []

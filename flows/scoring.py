@@ -1,6 +1,7 @@
 """The flow that scores editors on a published data set: edit → measure → judge, then the table of scores."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,8 +18,10 @@ from flows.runner import infrastructure_only, on_batches, on_progress
 from flows.states import answer, in_states
 from schemas.score_config import ScoreConfig
 from tasks.engine.store import Store
+from tasks.scoring.drift import check_drift, planned
+from tasks.scoring.price import judges_are_asked
 from tasks.scoring.results import Results, finish
-from tasks.scoring.run import Mapper, Place, Work, measure, open_scoring
+from tasks.scoring.run import Mapper, Place, Work, due, measure, open_scoring
 
 
 @flow(name="score-editors", flow_run_name="{config.name}", persist_result=False)
@@ -41,8 +44,10 @@ def score_editors(config: ScoreConfig, workspace: str = WORKSPACE) -> Results:
     with Store(root).lock():
         run = open_scoring(root, config)
         try:
-            tell = on_progress.get()
+            tell, today = on_progress.get(), datetime.now(UTC).date()
             run.call.tell_of_batches(on_batches.get())
+            # First, so that what is stopped here is taken up by the next run: it then has the same questions to ask.
+            check_drift(run, planned(run, today, asks=judges_are_asked(due(run))), today)
             measure(run, prefect_mapper(config.workers), lambda done, total: tell("score", done, total))
             results = finish(run)
         finally:

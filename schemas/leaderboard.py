@@ -26,6 +26,8 @@ class LeaderboardRow(Record):
         mean_ratio, median_ratio, ratio_of_sums: Of the chosen gain. The paper's "REG" column is the mean one.
         noop_ratio, noop_n: Mean ratio of its re-encodings of unchanged faces, and of how many.
         truth_best, truth_mean: Over the ground truths of one source and target, failures as 0.
+        judged_first, judged_last: Days (UTC) of the judges' answers about it; empty where they are unknown.
+        drift_unchecked: Whether they are of other days than the newest on the board, and nobody asked again since.
         next_editor, next_difference, next_low, next_high, next_verdict, detectable, next_n: Against the next rank.
     """
 
@@ -72,6 +74,9 @@ class LeaderboardRow(Record):
     noop_n: int
     truth_best: float | None
     truth_mean: float | None
+    judged_first: str
+    judged_last: str
+    drift_unchecked: bool
     next_editor: str
     next_difference: float | None
     next_low: float | None

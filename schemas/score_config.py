@@ -58,6 +58,10 @@ class ScoreNoop(Section):
 class ScoreDrift(Section):
     """Whether judges still answer as they did."""
 
+    when: Literal["auto", "now", "never"] = Field(
+        default="auto",
+        description="Judge stored outputs again where old answers stand beside new questions (auto), now, or never.",
+    )
     outputs: int = Field(default=50, ge=0, description="Stored outputs that are judged again; 0 for none.")
     days: int = Field(
         default=1, ge=0, description="Answers more days apart than this are of different days, and need it. Ours."

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from schemas.judging import JudgingRecord
 from schemas.score_config import ScoreCut
 from schemas.score_manifest import EditorUsed, ScoreManifest
 from schemas.scoring import PARTIAL_SCORE, Granularity, ScoreRow, State
@@ -22,7 +23,7 @@ from tasks.leaderboard.variants import BEST_TRUTH, MEAN_TRUTH, variants
 from tasks.metrics.score_summary import Mean, Summary, summary
 from tasks.metrics.steadiness import Steadiness, steadiness
 from tasks.scoring.relatives import relatives, without
-from tasks.scoring.table import MANIFEST, TABLE, read_manifest
+from tasks.scoring.table import MANIFEST, TABLE, read_judging, read_manifest
 
 # A row: pool, source, target, who made the ground truth, and which.
 Cell = tuple[str, str, str, str, int]
@@ -30,10 +31,11 @@ Cell = tuple[str, str, str, str, int]
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """A run's manifest, and where it lies."""
+    """A run's manifest, where it lies, and when its judges answered; None where that is not recorded."""
 
     folder: Path
     manifest: ScoreManifest
+    judging: JudgingRecord | None = None
 
     @property
     def partial(self) -> bool:
@@ -100,7 +102,7 @@ def opened(workspace: Path, names: Sequence[str]) -> list[ScoredRun]:
             raise ConfigError(f"no run '{name}' with scores", held)
         if any(one.folder.resolve() == folder.resolve() for one in found):
             raise ConfigError(f"run '{name}' is named twice", "name each run once")
-        run = ScoredRun(folder, read_manifest(folder))
+        run = ScoredRun(folder, read_manifest(folder), read_judging(folder))
         if any(one.manifest.name == run.manifest.name for one in found):
             raise ConfigError(f"two runs are called '{run.manifest.name}'", "score one again with another --run")
         found.append(run)

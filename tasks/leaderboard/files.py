@@ -16,6 +16,7 @@ from tasks.leaderboard.bootstrap import LEAST, RESAMPLES
 from tasks.leaderboard.instructions import told_more
 from tasks.leaderboard.ranking import Board, Ranked, protocol
 from tasks.leaderboard.traits import traits
+from tasks.metrics.drift_words import words_of
 from tasks.metrics.score_summary import Mean
 
 FOLDER: Final = "reports/leaderboards"
@@ -72,6 +73,10 @@ def _board(board: Board) -> dict[str, Any]:
         "settings": manifest.settings,
         "judges": [judge.model_dump(mode="json") for judge in manifest.judges],
         "rows": [_row(row, manifest.settings["cut"]["sigma"]) for row in board.rows],
+        "drift": {
+            "checks": [check.model_dump(mode="json") for check in board.judged.checks],
+            "unchecked": board.judged.words,
+        },
         "stability": [asdict(one) | {"editors": [row.label for row in board.rows]} for one in board.stability],
     }
 
@@ -107,7 +112,7 @@ def lines(found: Sequence[Board]) -> Iterator[LeaderboardRow]:
 def _line(number: int, board: Board, row: Ranked, after: str) -> LeaderboardRow:
     entrant, whole, step = row.entrant, row.entrant.whole, row.next
     parts = {name: mean.value for name, mean in whole.parts.items()}
-    cut = board.manifest.settings["cut"]
+    cut, days = board.manifest.settings["cut"], board.judged.of(entrant) or ("", "")
     return LeaderboardRow(
         board=number,
         apart=board.apart,
@@ -152,6 +157,9 @@ def _line(number: int, board: Board, row: Ranked, after: str) -> LeaderboardRow:
         noop_n=whole.parts["noop_ratio"].n,
         truth_best=whole.truth_best.value,
         truth_mean=whole.truth_mean.value,
+        judged_first=days[0],
+        judged_last=days[1],
+        drift_unchecked=board.judged.is_unchecked(entrant),
         next_editor=after,
         next_difference=step.value if step else None,
         next_low=step.low if step else None,
@@ -172,10 +180,15 @@ def markdown(found: Sequence[Board], *, published: bool) -> str:
         text += ["| rank | editor | score | 95 % | n | without failed | failed | unscored | to the next |"]
         text += ["|---|---|---|---|---|---|---|---|---|"]
         text += [_md_row(row) for row in board.rows]
-        text += [""]
+        text += ["", *(f"Drift: {_cell(words)}.\n" for words in drift_words(board))]
     if published:
         text += [*_md_published(), ""]
     return "\n".join(text)
+
+
+def drift_words(board: Board) -> list[str]:
+    """Checks of judges, then what stands side by side unchecked."""
+    return [*map(words_of, board.judged.checks), *board.judged.words]
 
 
 def _md_row(row: Ranked) -> str:

@@ -11,7 +11,7 @@ from tasks.engine.images import ImageStore
 from tasks.engine.store import Store
 from tasks.leaderboard import plots
 from tasks.leaderboard.bootstrap import LEAST
-from tasks.leaderboard.files import HOW
+from tasks.leaderboard.files import HOW, drift_words
 from tasks.leaderboard.gallery import Sample
 from tasks.leaderboard.instructions import told_more
 from tasks.leaderboard.ranking import Board, protocol
@@ -49,6 +49,7 @@ def write_page(found: Sequence[Board], store: Store, folder: str, *, published: 
             thumbs=thumbs,
             here=here,
             how=HOW,
+            drift_words=drift_words,
             least=LEAST,
             galleries=GALLERIES,
             plots=plots,

@@ -23,6 +23,7 @@ from tasks.leaderboard.bootstrap import (
     ranks,
     resampled,
 )
+from tasks.leaderboard.days import Judged, judged
 from tasks.leaderboard.entrants import Cell, Entrant, ScoredRun, entrants
 from tasks.metrics.score_summary import Mean
 
@@ -86,6 +87,7 @@ class Board:
         seed, subjects: Of the bootstrap, and how many people it draws from.
         rows: By rank.
         stability: By variant.
+        judged: When its editors were judged.
     """
 
     manifest: ScoreManifest
@@ -96,6 +98,7 @@ class Board:
     subjects: int
     rows: list[Ranked]
     stability: list[Stability]
+    judged: Judged
 
     @property
     def title(self) -> str:
@@ -162,7 +165,8 @@ def _board(group: Group, granularity: Granularity, held: Sequence[Entrant], rank
             )
         )
     stable = list(_stability(ordered, [row.score.value for row in rows], failed=failed))
-    return Board(group.runs[0].manifest, granularity, group.apart, rank_by, seed, len(people), rows, stable)
+    days = judged(group.runs, granularity)
+    return Board(group.runs[0].manifest, granularity, group.apart, rank_by, seed, len(people), rows, stable, days)
 
 
 def by_person(

@@ -16,7 +16,7 @@ from tasks.judges import JUDGES
 from tasks.scoring.steps import Step
 
 PARTS: Final = (Part.PQ, Part.SC, Part.GTA)
-_APART: Final = 1000
+APART: Final = 1000  # between the numbers of one question and of its repeat
 
 
 class Judges(Section):
@@ -55,7 +55,7 @@ def questions(judging: ScoreJudging) -> list[Question]:
 def again(judge: Adapter, repeat: int) -> Adapter:
     """A judge that is asked the same for the n-th time, from 0. Judges that differ by their `repeat` stay apart."""
     own = judge.params.get("repeat", 0)
-    return judge if not repeat else Adapter(name=judge.name, params=judge.params | {"repeat": own + _APART * repeat})
+    return judge if not repeat else Adapter(name=judge.name, params=judge.params | {"repeat": own + APART * repeat})
 
 
 class ScoreJudge(Step[Made, JudgedParts]):

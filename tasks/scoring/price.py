@@ -6,6 +6,7 @@ from typing import Any
 
 from tasks.editors import EDITORS
 from tasks.judges import JUDGES
+from tasks.scoring.drift import Planned, questions_again
 from tasks.scoring.judge import questions
 from tasks.scoring.run import Scoring
 
@@ -15,7 +16,7 @@ class Ask:
     """Questions to one model.
 
     Attributes:
-        role: editor or judge.
+        role: editor, judge or drift check.
         who: What the run calls it.
         questions: At most; what the answer store has is neither asked nor paid.
         dollars: About; None where no price is known.
@@ -27,14 +28,27 @@ class Ask:
     dollars: float | None
 
 
-def asks(run: Scoring, left: Sequence[dict[str, int]]) -> list[Ask]:
+def asks(run: Scoring, left: Sequence[dict[str, int]], plan: Sequence[Planned] = ()) -> list[Ask]:
     """What goes outside, by model; empty where nothing does.
 
     Args:
         run: The opened run.
         left: Per entry and step, the rows yet to measure (`run.due`).
+        plan: Whom drift checks ask again.
     """
-    return [ask for ask in _asks(run, left) if ask.questions]
+    return [ask for ask in [*_asks(run, left), *_again(run, plan)] if ask.questions]
+
+
+def judges_are_asked(left: Sequence[dict[str, int]]) -> bool:
+    """Whether judges have questions to answer."""
+    return any(counts.get("score_judge", 0) for counts in left)
+
+
+def _again(run: Scoring, plan: Sequence[Planned]) -> Iterator[Ask]:
+    for one in plan:
+        each = JUDGES.adapter_class(one.judge.name).dollars(JUDGES.parse(one.judge.name, one.judge.params))
+        asked = len(one.sample) * len(questions_again(run))
+        yield Ask("drift check", one.judge.label, asked, _times(each, asked))
 
 
 def _asks(run: Scoring, left: Sequence[dict[str, int]]) -> Iterator[Ask]:

@@ -6,12 +6,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from schemas.judging import JudgingRecord
 from schemas.outcomes import FailureKind
 from schemas.score_manifest import ScoreManifest
 from schemas.scoring import Granularity, ScoreRow, State
 from tasks.engine.errors import TooManyFailures
 from tasks.metrics.score_summary import Mean, Summary, summary
 from tasks.metrics.steadiness import Steadiness, merged, steadiness
+from tasks.scoring.drift import read_record, write_record
 from tasks.scoring.relatives import relatives, without
 from tasks.scoring.run import Scoring
 from tasks.scoring.table import TABLE, manifest_of, read_manifest, write_scores
@@ -50,18 +52,21 @@ class Results:
         manifest: As written.
         scores: In the order of the table.
         table: The Parquet file.
+        judging: When the judges answered, and whether they still do as they did; None without a judge.
     """
 
     manifest: ScoreManifest
     scores: list[Scores]
     table: Path
+    judging: JudgingRecord | None
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         told = self.manifest.model_dump(mode="json")
         judges = [one.plain() for one in self.judges]
         scores = [one.plain() for one in self.scores]
-        return {"manifest": told, "scores": scores, "judges": judges, "table": str(self.table)}
+        record = self.judging.model_dump(mode="json") if self.judging else None
+        return {"manifest": told, "scores": scores, "judges": judges, "judging": record, "table": str(self.table)}
 
     @property
     def judges(self) -> list[Steadiness]:
@@ -98,7 +103,8 @@ def finish(run: Scoring) -> Results:
             f"max_failed={run.config.max_failed:g} allows",
             "run it again: what failed by accident is tried once more, what is there is kept",
         )
-    return Results(read_manifest(run.folder), scores, run.folder / TABLE)
+    record = write_record(run, read_record(run).checks) if run.config.judges else None
+    return Results(read_manifest(run.folder), scores, run.folder / TABLE, record)
 
 
 def _summed(rows: Sequence[ScoreRow], run: Scoring, manifest: ScoreManifest) -> Scores:

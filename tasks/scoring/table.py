@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from schemas.judging import JUDGING, JudgingRecord
 from schemas.score_config import NOT_IN_SCORES, ScoreConfig
 from schemas.score_manifest import ScoreManifest
 from schemas.scoring import SCORES_VERSION, ScoreRow
@@ -97,6 +98,21 @@ def read_manifest(folder: Path) -> ScoreManifest:
             f"{folder} has scores of version {manifest.scores_version}, this fedbench reads {SCORES_VERSION}", _HINT
         )
     return manifest
+
+
+def read_judging(folder: Path) -> JudgingRecord | None:
+    """When a run's judges answered; None where it does not say.
+
+    Raises:
+        ConfigError: It says so in a form that cannot be read.
+    """
+    path = folder / JUDGING
+    try:
+        return JudgingRecord.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise ConfigError(f"cannot read {path}: {str(error).splitlines()[0]}", _HINT) from None
 
 
 def read_scores(folder: Path) -> tuple[ScoreManifest, list[ScoreRow]]:
