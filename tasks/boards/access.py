@@ -22,7 +22,7 @@ URL, TOKEN = "FEDBENCH_STUDIO_URL", "FEDBENCH_STUDIO_TOKEN"
 class Person(BaseModel):
     """An account. `token` is a personal access token, which only its owner's actions need."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     email: str
     token: SecretStr = SecretStr("")
@@ -37,7 +37,7 @@ class Access(BaseModel):
         secret: Hexadecimal key of orders and opaque names; whoever has it can undo the blinding.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str = ""
     people: dict[str, Person] = Field(default_factory=dict)
@@ -68,8 +68,12 @@ def read_access(store: Store) -> Access:
     """
     try:
         access = Access.model_validate(store.read_json(FILE) or {})
-    except ValidationError:
-        raise WorkspaceError(f"{store.path(FILE)} is damaged", "delete it, and make new accounts") from None
+    except ValidationError as error:
+        what = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise WorkspaceError(
+            f"{store.path(FILE)} is damaged, or another version of fedbench wrote it: {what}",
+            "bring back a copy, or update fedbench; without its `secret` answers of people cannot be told apart",
+        ) from None
     if not access.secret.get_secret_value():
         access = access.model_copy(update={"secret": SecretStr(secrets.token_hex(32))})
         write_access(store, access)

@@ -21,6 +21,7 @@ from tasks.dataset.release import PACKED, full_sha256, whole, write_pack_texts
 from tasks.dataset.rows import tombstone_row
 from tasks.dataset.rules import Row, key_of
 from tasks.dataset.texts import finished_folder, write_texts
+from tasks.dataset.withdrawn_other import clean_other, manifest_of, sources_of
 from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.store import disk
@@ -32,13 +33,13 @@ class Edition:
 
     Attributes:
         folder: Where it lies.
-        manifest: What it says of itself.
+        manifest: What it says of itself; None where another version of fedbench wrote it.
         sources: Its sources and under which licence, tombstones left out; a pack's have none.
         gone: Rows in it of sources that are withdrawn.
     """
 
     folder: Path
-    manifest: Manifest | PackManifest
+    manifest: Manifest | PackManifest | None
     sources: dict[Key, str]
     gone: int
 
@@ -60,12 +61,6 @@ def look(folders: Sequence[Path], keys: Collection[Key]) -> list[Edition]:
 
 
 def _look(folder: Path, keys: Collection[Key]) -> Edition:
-    try:
-        manifest = read_manifest(folder)
-        if isinstance(manifest, Manifest):
-            config_of(folder, manifest)
-    except ConfigError as error:
-        raise ConfigError(f"it cannot be cleaned: {error.message}", "delete it, or move it away") from None
     if (folder / ".git").exists():
         raise ConfigError(
             f"{folder} is a git clone, whose history would keep everything",
@@ -73,6 +68,17 @@ def _look(folder: Path, keys: Collection[Key]) -> Edition:
         )
     sources: dict[Key, str] = {}
     gone = 0
+    try:
+        manifest = read_manifest(folder)
+        if isinstance(manifest, Manifest):
+            config_of(folder, manifest)
+    except ConfigError as error:
+        if manifest_of(folder) is None:
+            raise ConfigError(f"it cannot be cleaned: {error.message}", "delete it, or move it away") from None
+        for key, licence in sources_of(folder):
+            sources[key] = licence
+            gone += key in keys
+        return Edition(folder, None, sources, gone)
     for row in _plain(folder, manifest, ["pool", "source_id", "licence", "reason"]):
         key = Key(row["pool"], row["source_id"])
         if row.get("reason") != Reason.WITHDRAWN:
@@ -90,8 +96,10 @@ def _plain(folder: Path, manifest: Manifest | PackManifest, columns: Sequence[st
 
 
 def _data_set_of(pack: Edition, editions: Sequence[Edition]) -> Edition | None:
-    sets = [one for one in editions if isinstance(one.manifest, Manifest)]
-    return next((one for one in sets if one.manifest.rows_sha256 == pack.manifest.rows_sha256), None)
+    wanted = pack.manifest.rows_sha256 if pack.manifest else ""
+    return next(
+        (one for one in editions if isinstance(one.manifest, Manifest) and one.manifest.rows_sha256 == wanted), None
+    )
 
 
 def clean(editions: Sequence[Edition], keys: Collection[Key]) -> None:
@@ -105,9 +113,12 @@ def clean(editions: Sequence[Edition], keys: Collection[Key]) -> None:
         if home and home.gone:
             _clean_pack(edition, home, keys)
     sets = [one for one in editions if isinstance(one.manifest, Manifest) and one.gone]
-    full = [one for one in editions if one.manifest.pictures == PICTURES and isinstance(one.manifest, Manifest)]
-    for edition in sorted(sets, key=lambda one: one.manifest.pictures != PICTURES):
-        _clean_set(edition, keys, [one.folder for one in full])
+    full = [one.folder for one in editions if isinstance(one.manifest, Manifest) and one.manifest.pictures == PICTURES]
+    for edition in sorted(sets, key=lambda one: one.folder not in full):
+        _clean_set(edition, keys, full)
+    for edition in editions:
+        if edition.manifest is None and edition.gone:
+            clean_other(edition.folder, keys)
 
 
 def _clean_pack(edition: Edition, home: Edition, keys: Collection[Key]) -> None:
@@ -132,6 +143,7 @@ def _clean_pack(edition: Edition, home: Edition, keys: Collection[Key]) -> None:
 def _rows_after(home: Edition, keys: Collection[Key]) -> tuple[int, str]:
     """How many triplets a data set will have, and the digest of its rows."""
     manifest = home.manifest
+    assert manifest is not None, "a pack's data set is of its own version"
     digests = [tombstone_row(key, licence).row_sha256 for key, licence in home.sources.items() if key in keys]
     triplets = 0
     for row in _plain(home.folder, manifest, ["pool", "source_id", "reason", "row_sha256", "dense_instruction"]):

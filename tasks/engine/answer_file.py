@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, cast
 
+from tasks.engine.answer_version import check_version
 from tasks.engine.errors import WorkspaceError
 from tasks.engine.store import disk
 
@@ -119,6 +120,7 @@ class AnswerFile:
             except BlockingIOError:
                 raise WorkspaceError(f"the answer store {self.path} is in use", "wait for the other run") from None
             db = stack.enter_context(closing(sqlite3.connect(self.path, check_same_thread=False)))
+            check_version(db, self.path)
             db.execute("PRAGMA journal_mode = WAL")
             db.executescript(_SCHEMA)
             # Files from before there were batches.

@@ -16,7 +16,7 @@ from tasks.engine.errors import Postponed
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.lineage import Lineage
 from tasks.engine.measure import AnyStage, Measurer
-from tasks.engine.rows import Commit, decided_row, decided_type, digest
+from tasks.engine.rows import Commit, decided_row, decided_type, digest, shape
 from tasks.engine.shards import Shard
 from tasks.engine.stage import Context, Cutter, Failed, Item, Kept, Outcome, Scope, settle
 from tasks.engine.store import Store
@@ -92,7 +92,7 @@ class Executor(Measurer):
             seen = inputs if stage.whole else inputs[: place + 1]
         if any(shard_inputs is None for shard_inputs in seen):
             return None
-        return fingerprint(stage.cut_identity(), list(seen))
+        return fingerprint(stage.cut_identity(), shape(stage.output), list(seen))
 
     def commit(self, name: str, shard: Shard, fingerprint_: str) -> Commit | None:
         """The published commit of that fingerprint."""

@@ -10,6 +10,7 @@ from schemas.outcomes import FailureKind, Reason, Status
 from schemas.records import Key, KeyField, Record
 from tasks.engine.fingerprint import sha256
 from tasks.engine.stage import Failed, Kept, Outcome, Rejected
+from tasks.engine.store import arrow_schema
 
 
 class Commit(Record):
@@ -69,6 +70,12 @@ def decided_type(output: Any) -> type[Record]:
         retryable=(bool, False),
         value=(output | None, None),
     )
+
+
+@cache
+def shape(output: Any) -> str:
+    """The columns of a decided part: decisions of another shape are taken anew, which asks no model."""
+    return str(arrow_schema(decided_type(output)))
 
 
 def measured_row(measurement: type[Record], key: Key, input_: str, answer: Any) -> Any:

@@ -176,17 +176,21 @@ class Store:
         """Rows of one part.
 
         Raises:
-            WorkspaceError: The part is gone or damaged.
+            WorkspaceError: The part is gone or damaged, or another version of fedbench wrote it.
         """
         path = self.path(f"{folder}/{name}")
         try:
-            table = pq.read_table(path, schema=arrow_schema(record), memory_map=False, use_threads=False)
-        except (OSError, pa.ArrowException) as error:
+            with pq.ParquetFile(path, memory_map=False) as file:
+                # A column that is not there would be read as nulls, and one too many not at all.
+                if not file.schema_arrow.equals(arrow_schema(record)):
+                    raise pa.ArrowInvalid("another version of fedbench wrote it")
+                return [record.model_validate(row) for row in file.read(use_threads=False).to_pylist()]
+        except (OSError, pa.ArrowException, ValidationError) as error:
+            what = "another version of fedbench wrote it" if isinstance(error, ValidationError) else str(error)
             raise WorkspaceError(
-                f"cannot read {path}: {str(error).splitlines()[0]}",
+                f"cannot read {path}: {what.splitlines()[0]}",
                 f"delete the folder {path.parent}; the next run makes it anew",
             ) from None
-        return [record.model_validate(row) for row in table.to_pylist()]
 
     @contextmanager
     def lock(self) -> Iterator[None]:

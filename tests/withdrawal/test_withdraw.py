@@ -323,7 +323,7 @@ def test_what_cannot_be_cleaned_stops_it_before_anything_is_written(filled: Fill
     with pytest.raises(ConfigError, match="is a git clone"):
         do(root, filled.key, folders=[clone])
     manifest = root / "releases/fakes/v1/index/manifest.json"
-    manifest.write_text(manifest.read_text().replace('"schema_version": ', '"schema_version": 9'))
+    manifest.write_text(manifest.read_text()[:-9])
     with pytest.raises(ConfigError, match="cannot be cleaned"):
         do(root, filled.key)
     assert not (root / FILE).exists()
