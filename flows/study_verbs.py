@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from flows.verbs import AsJson, Workspace, in_words
+from tasks.engine.errors import ConfigError
 
 app = typer.Typer()
 study_app = typer.Typer(no_args_is_help=True, help="How far metrics agree with people.")
@@ -63,3 +64,81 @@ def agreement(
         seed=seed,
         as_json=json,
     )
+
+
+Study = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, as `study pairs` gave it.")]
+
+
+@study_app.command()
+@in_words
+def pairs(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Scoring runs on one data set.")],
+    name: Annotated[str, typer.Option("--name", help="What the study is called.")],
+    number: Annotated[int, typer.Option("--number", min=1, help="Pairs, at most.")] = 200,
+    annotators: Annotated[
+        list[str] | None, typer.Option("--annotator", help="Who is asked; ann1 to ann3 unless told. Repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Draws the pairs.")] = 0,
+    workspace: Workspace = Path("workspace"),
+    json: AsJson = False,
+) -> None:
+    """Draw pairs of outputs for people to compare, balanced over editors, expressions and sources.
+
+    A pair is two editors' outputs for one triplet and instruction. The same runs and seed draw the same pairs; a larger
+    `--number` adds to them. Equal pictures are no pair. Then `fedbench study open STUDY`.
+    """
+    from flows.study_pairs import show_made
+
+    show_made(workspace, runs, number, name=name, seed=seed, annotators=annotators or (), as_json=json)
+
+
+@study_app.command("open")
+@in_words
+def open_(study: Study, workspace: Workspace = Path("workspace"), json: AsJson = False) -> None:
+    """Make a Label Studio project per annotator, and the tasks that are not there yet. Run it as often as you like.
+
+    Each sees a photo and two edits, A and B as a coin says, without names: which is better overall, follows the
+    request, keeps the person. `fedbench review up --with-annotators 3` starts the server.
+    """
+    from flows.study_pairs import show_opened
+
+    show_opened(workspace, study, as_json=json)
+
+
+@study_app.command()
+@in_words
+def collect(
+    study: Study,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.csv", help="Where the pairs go; not there: no file.")
+    ] = None,
+    workspace: Workspace = Path("workspace"),
+    json: AsJson = False,
+) -> None:
+    """Fetch people's answers, and write the file of pairs that `fedbench study agreement` reads.
+
+    Answers that were collected stay, whatever becomes of the server. What was not counted is listed, with the reason.
+    """
+    from flows.study_pairs import show_collected
+
+    if out is not None and out.suffix != ".csv":
+        raise ConfigError(f"--out {out}: the file of pairs is CSV", "name it .csv")
+    show_collected(workspace, study, out, as_json=json)
+
+
+@study_app.command()
+@in_words
+def simulate(
+    study: Study,
+    noise: Annotated[float, typer.Option(min=0, max=1, help="Share of answers drawn at random.")] = 0.1,
+    bias: Annotated[float, typer.Option(min=0, max=1, help="Share of answers that are A, whatever is shown.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Answers per person, at most.")] = None,
+    workspace: Workspace = Path("workspace"),
+    json: AsJson = False,
+) -> None:
+    """Play the annotators, with a known bias and noise, through the real API: for demos and tests, never for data."""
+    from flows.study_pairs import show_played
+    from tasks.boards.simulate import Behaviour
+
+    show_played(workspace, study, Behaviour(noise, bias, seed, limit), as_json=json)

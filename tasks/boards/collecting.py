@@ -1,12 +1,13 @@
 """Reads what people answered: the server enforces almost nothing, so who, what and how often is checked here."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from schemas.reviewing import ReviewCut
 from schemas.reviews import ASKED, Answer, Flag, Flagged, Quality, Question, Rating
+from schemas.studies import PairAnswer
 from tasks.boards.access import ADMIN, Access
 from tasks.boards.answers import add, heard
 from tasks.boards.blind import PLAYED, captioned, in_order, item_of
@@ -31,18 +32,40 @@ class Collected:
     notes: list[str] = field(default_factory=list)
 
 
-Held = Mapping[tuple[str, str], Answer]
+A = TypeVar("A", Answer, PairAnswer)
+# An annotation as an answer, or None and why it is none: of a question, by a secret, by somebody.
+Parse = Callable[[Question, Mapping[str, Any], bytes, str], tuple[A | None, str]]
+
+
+@dataclass(frozen=True)
+class Shelf(Generic[A]):
+    """Where one kind of answers lies.
+
+    Attributes:
+        recall: The answers that are known, by question and annotator.
+        parse: Makes an answer of an annotation.
+        keep: Keeps the answers that there are now; how many of them are new or changed.
+    """
+
+    recall: Callable[[Store], Mapping[tuple[str, str], A]]
+    parse: Parse[A]
+    keep: Callable[[Store, Sequence[A]], int]
 
 
 def collect(store: Store, access: Access, run: str, cut: ReviewCut) -> Collected:
     """Read every project of a run, and keep what differs from what is known as one snapshot."""
+    return read_projects(store, access, run, cut, Shelf(heard, parsed, add))
+
+
+def read_projects(store: Store, access: Access, run: str, cut: ReviewCut, shelf: Shelf[A]) -> Collected:
+    """Read every project of a run, and keep the answers on their shelf."""
     names = [*cut.annotators, *cut.former, *cut.adjudicators]
     found = Collected()
     with one_at_a_time(store), Studio(access.url, access.token(ADMIN)) as studio:
-        questions, known = asked(store), heard(store)
+        questions, known = asked(store), shelf.recall(store)
         of_name = accounts(studio, [name for name in names if name not in cut.former])
         of_name |= _former(studio, cut.former)
-        rows: list[Answer] = []
+        rows: list[A] = []
         marks = {
             (name, single): mark_of(access.key, run, name, single=single) for name in names for single in (False, True)
         }
@@ -54,8 +77,10 @@ def collect(store: Store, access: Access, run: str, cut: ReviewCut) -> Collected
                 if project is not None:
                     found.projects += 1
                     tasks = list(studio.tasks(project["id"], annotations=True))
-                    rows += _read(tasks, Reader(access.key, name, of_name.get(name), items, known, found.notes))
-        found.fresh = add(store, rows)
+                    rows += _read(
+                        tasks, Reader(access.key, name, of_name.get(name), items, known, found.notes, shelf.parse)
+                    )
+        found.fresh = shelf.keep(store, rows)
     return found
 
 
@@ -66,7 +91,7 @@ def _former(studio: Studio, names: Sequence[str]) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Reader:
+class Reader(Generic[A]):
     """What reading one person's project takes.
 
     Attributes:
@@ -75,17 +100,19 @@ class Reader:
         items: Number of a task → its question.
         known: The answers that earlier collections brought.
         notes: Told what cannot be counted.
+        parse: Makes an answer of an annotation.
     """
 
     key: bytes
     name: str
     account: int | None
     items: Mapping[str, Question]
-    known: Held
+    known: Mapping[tuple[str, str], A]
     notes: list[str]
+    parse: Parse[A]
 
 
-def _read(tasks: Sequence[dict[str, Any]], reader: Reader) -> list[Answer]:
+def _read(tasks: Sequence[dict[str, Any]], reader: Reader[A]) -> list[A]:
     """One answer per question of a project; a task that is there twice counts once."""
     by_item: dict[str, list[dict[str, Any]]] = {}
     for task in tasks:
@@ -100,7 +127,7 @@ def _read(tasks: Sequence[dict[str, Any]], reader: Reader) -> list[Answer]:
     return [row for row in rows if row is not None]
 
 
-def latest(question: Question, annotations: Sequence[dict[str, Any]], reader: Reader) -> Answer | None:
+def latest(question: Question, annotations: Sequence[dict[str, Any]], reader: Reader[A]) -> A | None:
     """This person's latest answer to a question.
 
     What somebody else wrote or changed is not their answer: then the one that was collected before stands. So it does
@@ -123,7 +150,7 @@ def latest(question: Question, annotations: Sequence[dict[str, Any]], reader: Re
         stands = "the one collected before stands" if before else "it does not count"
         reader.notes.append(f"{reader.name}: answer {last['id']} was changed by account {changed_by}; {stands}")
         return before.model_copy(update={"edited_by": changed_by}) if before else None
-    answer, why = parsed(question, last, reader.key, reader.name)
+    answer, why = reader.parse(question, last, reader.key, reader.name)
     if answer is None:
         reader.notes.append(f"{reader.name}: answer {last['id']} cannot be read: {why}")
         return before

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from schemas.records import Key
 from tasks.boards.access import read_access
 from tasks.boards.answers import forget_answers_of
+from tasks.boards.pairs import forget_pairs
 from tasks.boards.pictures import hide
 from tasks.boards.questions import about, asked, forget_questions
 from tasks.engine.store import Store
@@ -20,3 +21,4 @@ def forget_review(store: Store, keys: Collection[Key]) -> None:
         hide(store, read_access(store).key, gone)
         forget_questions(store, keys)
         forget_answers_of(store, keys)
+    forget_pairs(store, keys)

@@ -11,6 +11,7 @@ import prompts
 from schemas.records import Record
 from schemas.reviewing import ReviewCut
 from schemas.reviews import Answer, Question
+from schemas.studies import PairAnswer
 from tasks.boards.access import ADMIN, Access
 from tasks.boards.blind import files_of, item_of, keyed, task
 from tasks.boards.made import path_of
@@ -28,7 +29,7 @@ BATCH: Final = 1000
 # Told after every batch: project, tasks there, tasks in all.
 Tell = Callable[[str, int, int], None]
 # A question and the answers that there are.
-Asked = tuple[Question, Sequence[Answer]]
+Asked = tuple[Question, Sequence[Answer | PairAnswer]]
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class Desk:
                     if mine:
                         mark = mark_of(access.key, self.run, name, single=single)
                         project = _kept(
-                            self.store, studio, found.get(mark), mark, _settings(self.run, name, mark, single)
+                            self.store, studio, found.get(mark), mark, self.settings(name, mark, single=single)
                         )
                         if not served:
                             path, image = files_of(access.key, next(iter(mine.values()))[0], name)["left"]
@@ -193,9 +194,17 @@ class Desk:
 
     def _due(self, name: str, asked: Sequence[Asked], golds: Mapping[str, Asked]) -> list[Asked]:
         """What somebody is to be asked; gold tasks test annotators, beside what is still wanted of them."""
-        due = [one for one in asked if wanted(name, one[1], self.cut)]
+        due = [one for one in asked if self.wants(name, one[1])]
         gold = [golds[question.digest] for question, _ in due if question.digest in golds]
         return due + gold if name in self.cut.annotators else due
+
+    def wants(self, name: str, answers: Sequence[Answer | PairAnswer]) -> bool:
+        """As `wanted`; a study wants everybody."""
+        return wanted(name, [one for one in answers if isinstance(one, Answer)], self.cut)
+
+    def settings(self, name: str, mark: str, *, single: bool) -> dict[str, Any]:
+        """What somebody's project is like."""
+        return _settings(self.run, name, mark, single)
 
     def _fill(
         self,

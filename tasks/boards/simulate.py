@@ -54,8 +54,19 @@ def truth(question: Question, seed: int) -> str:
     return question.finalists[0 if luck < 0.75 else 1].image
 
 
+# What somebody played says of a question: by the question, name, secret, luck and behaviour.
+Annotate = Callable[[Question, str, bytes, random.Random, Behaviour], dict[str, Any]]
+
+
 def play(
-    store: Store, access: Access, run: str, cut: ReviewCut, *, how: Behaviour, tell: Callable[[str, int], None]
+    store: Store,
+    access: Access,
+    run: str,
+    cut: ReviewCut,
+    *,
+    how: Behaviour,
+    tell: Callable[[str, int], None],
+    annotate: Annotate | None = None,
 ) -> int:
     """Let everybody answer the tasks of their projects that have no answer; how many that were."""
     total = 0
@@ -70,7 +81,8 @@ def play(
                     item = str(task["data"].get("item", ""))
                     if task["annotations"] or item not in items or given == how.limit:
                         continue
-                    value = _annotation(items[item], name, access.key, random.Random(f"{how.seed}:{item}"), how)
+                    luck = random.Random(f"{how.seed}:{item}")
+                    value = (annotate or _annotation)(items[item], name, access.key, luck, how)
                     studio.write("POST", f"/api/tasks/{task['id']}/annotations/", value)
                     given += 1
             tell(name, given)

@@ -49,9 +49,9 @@ def chosen(name: str, *choices: str) -> dict[str, Any]:
     return {"from_name": name, "to_name": "x", "type": "choices", "value": {"choices": list(choices)}}
 
 
-def reader(asked: Question, known: Answer | None = None, account: int | None = 7) -> Reader:
+def reader(asked: Question, known: Answer | None = None, account: int | None = 7) -> Reader[Answer]:
     held = {(known.question, known.annotator): known} if known else {}
-    return Reader(SECRET, "ann1", account, {item_of(SECRET, asked, "ann1"): asked}, held, [])
+    return Reader(SECRET, "ann1", account, {item_of(SECRET, asked, "ann1"): asked}, held, [], parsed)
 
 
 # -- blinding -----------------------------------------------------------------------------------------------------
