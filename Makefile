@@ -8,7 +8,7 @@ HASHED := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),1)
 LOCKS := $(if $(HASHED),requirements/hashes,requirements)
 INSTALL := -m pip install --quiet --no-deps $(if $(HASHED),--require-hashes)
 
-.PHONY: demo test test-slow test-torch test-studio test-hosting test-ray torch ray studio server audit hashes check clean
+.PHONY: demo test test-slow test-torch test-s3 test-studio test-hosting test-ray s3 torch ray studio server audit hashes check clean
 
 demo: $(VENV)/base  ## Build a small real data set from photos inside installed packages
 	$(BIN)/fedbench demo --workspace $(WORKSPACE)
@@ -21,6 +21,9 @@ test-slow: $(VENV)/dev  ## Run the tests that take long: kills, servers, big fol
 
 test-torch: $(VENV)/dev $(VENV)/torch  ## Run the tests of what the model extra is for, on tiny random models
 	$(BIN)/python -m pytest -m torch tests/torch
+
+test-s3: $(VENV)/dev $(VENV)/s3-dev  ## Run the tests of a workspace in an object store, against one on this machine
+	$(BIN)/python -m pytest -m s3 tests/objects
 
 test-studio: $(VENV)/dev  ## Run the tests of human review against a real Label Studio (installs it: 1 GB)
 	$(BIN)/python -m pytest -m studio tests/review
@@ -43,6 +46,8 @@ server: $(VENV)/base  ## A Prefect server with workers and everything deployed; 
 studio: $(VENV)/base  ## Label Studio for human review, with three annotators; Ctrl-C stops it
 	$(BIN)/fedbench review up --workspace $(WORKSPACE) --with-annotators 3
 
+s3: $(VENV)/s3  ## Install the extra for a workspace in an object store (s3://BUCKET/FOLDER)
+
 torch: $(VENV)/torch  ## Install the model extra: PyTorch, transformers, diffusers, peft (5 GB)
 
 ray: $(VENV)/ray  ## Install the Ray extra, for `runner: ray` (240 MB)
@@ -61,6 +66,14 @@ $(VENV)/base: requirements/base.txt pyproject.toml
 
 $(VENV)/dev: $(VENV)/base requirements/api.txt requirements/dev.txt
 	$(BIN)/python $(INSTALL) --requirement $(LOCKS)/api.txt --requirement $(LOCKS)/dev.txt
+	touch $@
+
+$(VENV)/s3: $(VENV)/base requirements/s3.txt
+	$(BIN)/python $(INSTALL) --requirement $(LOCKS)/s3.txt
+	touch $@
+
+$(VENV)/s3-dev: $(VENV)/s3 requirements/s3-dev.txt
+	$(BIN)/python $(INSTALL) --requirement $(LOCKS)/s3-dev.txt
 	touch $@
 
 $(VENV)/torch: $(VENV)/base requirements/torch.txt

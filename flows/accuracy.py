@@ -15,6 +15,7 @@ from tasks.accuracy.sub_panels import PanelsOfSize
 from tasks.accuracy.trials import RUN, Trial, asked_outside, attempt, prepare
 from tasks.engine.account import bought
 from tasks.engine.calls import Calls
+from tasks.engine.places import shown_uri
 from tasks.engine.store import Store
 from tasks.metrics.interval import Share
 from tasks.report.funnel import because
@@ -39,9 +40,9 @@ def try_panel(workspace: Path, config: BuildConfig, *, limit: int, planted: bool
     try:
         before = call.last()
         tried = attempt(trial, call, lambda done, total: ERR.print(f"{done} of {total} photos", highlight=False))
-        found = Findings.of(trial, tried, bought(path, RUN, before))
     finally:
         call.close()
+    found = Findings.of(trial, tried, bought(path, RUN, before))
     page = write_page(found, Store(workspace))
     if as_json:
         print_json(found.plain() | {"page": str(page)})
@@ -52,7 +53,7 @@ def try_panel(workspace: Path, config: BuildConfig, *, limit: int, planted: bool
     if tried.verdicts:
         OUT.print(_verdicts(tried.verdicts))
     _print_rest(found)
-    OUT.print(Text(f"page      {page.as_uri()}"), soft_wrap=True)
+    OUT.print(Text(f"page      {shown_uri(page)}"), soft_wrap=True)
 
 
 def _price(trial: Trial, questions: int, dollars: float | None) -> str:

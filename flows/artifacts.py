@@ -8,6 +8,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 from flows.places import REPORTS_URL
 from tasks.engine.errors import FedbenchError, WorkspaceError
+from tasks.engine.places import shown_uri
 from tasks.pipeline import Run
 from tasks.report.contact import contact_sheet
 from tasks.report.funnel import funnel, funnel_markdown
@@ -43,7 +44,7 @@ def show_result(run: Run, result: Result) -> None:
     sheet = contact_sheet(run, run.executor.commits())
     create_markdown_artifact(sheet, key=f"sheet-{name}", description=f"The first of {result.triplets} triplets")
     served = os.environ.get(REPORTS_URL)
-    link = f"{served}/{name}/{result.report.name}" if served else result.report.as_uri()
+    link = f"{served}/{name}/{result.report.name}" if served else shown_uri(result.report)
     create_link_artifact(
         link,
         key=f"report-{name}",

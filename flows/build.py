@@ -1,7 +1,5 @@
 """The flow that builds a data set: screen → generate → verify → rank → caption → review → instruct → publish."""
 
-from pathlib import Path
-
 from prefect import flow
 
 from flows.artifacts import show_result, shown
@@ -9,6 +7,7 @@ from flows.places import WORKSPACE
 from flows.runner import on_batches, on_pilot, prefect_mapper
 from flows.states import in_states
 from schemas.config import BuildConfig
+from tasks.engine.places import place
 from tasks.engine.store import Store
 from tasks.pipeline import build, open_run
 from tasks.results import Result, check_released, finish
@@ -21,7 +20,7 @@ def build_dataset(config: BuildConfig, workspace: str = WORKSPACE) -> Result:
 
     Args:
         config: What to build.
-        workspace: The folder where everything lies.
+        workspace: The folder where everything lies, or s3://BUCKET/PREFIX.
 
     Returns:
         Where the data set and its report lie, and the funnel. A run that waits returns the error that says so:
@@ -30,7 +29,7 @@ def build_dataset(config: BuildConfig, workspace: str = WORKSPACE) -> Result:
     Raises:
         FedbenchError: With a line for its reader; see its subclasses.
     """
-    root = Path(workspace).resolve()
+    root = place(workspace)
     check_released(root, config)
     with Store(root).lock():
         run = open_run(root, config)

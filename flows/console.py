@@ -22,6 +22,7 @@ from tasks.dataset.verify import verified_words, verify
 from tasks.engine import weights
 from tasks.engine.dossier import Life, SourceLife, lives
 from tasks.engine.errors import ConfigError
+from tasks.engine.places import shown, shown_uri
 from tasks.engine.stage import Failed
 from tasks.engine.store import Store
 from tasks.engine.tombstones import read_withdrawals
@@ -110,18 +111,18 @@ def build_and_show(workspace: Path, config: BuildConfig, *, as_json: bool) -> No
         told = ", ".join(f"{stage} {rows} rows" for stage, rows in result.replayed.items())
         OUT.print(f"Stored answers of models or prompts that have changed since: {told}. mode=refresh asks again.")
     # Paths are never wrapped: they are for copying.
-    OUT.print(Text(f"data set  {result.dataset}  ({result.triplets} triplets)"), soft_wrap=True)
-    OUT.print(Text(f"report    {result.report.as_uri()}"), soft_wrap=True)
-    OUT.print(Text(f"next      fedbench verify {result.dataset}"), soft_wrap=True)
+    OUT.print(Text(f"data set  {shown(result.dataset)}  ({result.triplets} triplets)"), soft_wrap=True)
+    OUT.print(Text(f"report    {shown_uri(result.report)}"), soft_wrap=True)
+    OUT.print(Text(f"next      fedbench verify {shown(result.dataset)}"), soft_wrap=True)
     OUT.print(Text(f"took      {time.monotonic() - started:.1f} s"))
 
 
 def _result_json(result: Result) -> dict[str, Any]:
     return {
-        "dataset": str(result.dataset),
+        "dataset": shown(result.dataset),
         "triplets": result.triplets,
         "written": result.written,
-        "report": str(result.report),
+        "report": shown(result.report),
         "replayed": result.replayed,
         "funnel": [asdict(row) for row in result.funnel],
     }
@@ -209,7 +210,7 @@ def _print_life(run: Run, life: Life) -> None:
                     said = vote["expression"] or vote["polarity"] or f"abstained: {vote['abstained']}"
                     OUT.print(Text(f"    {stage}.vote {vote['voter']} ({vote['granularity']}): {said}  {vote['raw']}"))
             elif field in ("image", "source_image") and content:
-                OUT.print(Text(f"    {stage}.{field} {run.store.path(run.images.path(content))}"), soft_wrap=True)
+                OUT.print(Text(f"    {stage}.{field} {run.store.shown(run.images.path(content))}"), soft_wrap=True)
             elif content not in ("", None) and not field.endswith(("sha256", "phash")):
                 told = f"{content:.4g}" if isinstance(content, float) else content
                 if isinstance(content, dict):
@@ -229,9 +230,9 @@ def show_faults(folder: Path, *, as_json: bool) -> bool:
     elif faults:
         for fault in faults:
             ERR.print(Text(str(fault)))
-        ERR.print(f"{len(faults)} faults in {folder}", style="red")
+        ERR.print(f"{len(faults)} faults in {shown(folder)}", style="red")
     else:
-        OUT.print(Text(f"{folder} is {verified_words(folder)}"), soft_wrap=True)
+        OUT.print(Text(f"{shown(folder)} is {verified_words(folder)}"), soft_wrap=True)
     return not faults
 
 

@@ -12,6 +12,7 @@ from flows.console import OUT, print_json
 from schemas.outcomes import Status
 from tasks.dataset.diff import Changed, Column, Difference, Moved, diff
 from tasks.engine.errors import ConfigError
+from tasks.engine.places import fetched
 
 # Lines of a table for people; JSON has them all.
 _SHOWN: Final = 30
@@ -27,7 +28,7 @@ def data_set_folder(name: str, workspace: Path) -> Path:
     inside = workspace / "datasets" / name
     for folder in (Path(name), inside):
         if (folder / "manifest.json").is_file():
-            return folder
+            return fetched(folder)
     if Path(name).is_dir():
         return Path(name)  # a folder without a manifest is told so when it is read
     known = sorted(

@@ -11,6 +11,7 @@ from flows.console import OUT, print_json
 from schemas.paper_scores import paper_scores
 from schemas.scoring import PARTIAL_SCORE
 from tasks.engine.fingerprint import fingerprint
+from tasks.engine.places import shown, shown_uri
 from tasks.engine.store import Store
 from tasks.leaderboard.entrants import opened
 from tasks.leaderboard.files import HOW, drift_words, number, plain, write_files
@@ -31,15 +32,15 @@ def rank_and_show(
     folder = write_files(found, store, name, published=published)
     page = write_page(found, store, folder, published=published)
     if as_json:
-        print_json(plain(found, published=published) | {"folder": str(workspace / folder), "page": str(page)})
+        print_json(plain(found, published=published) | {"folder": shown(workspace / folder), "page": shown(page)})
         return
     for board in found:
         _show(board)
     if published:
         OUT.print(_published())
     OUT.print(HOW, style="dim")
-    OUT.print(Text(f"files     {workspace / folder}"), soft_wrap=True)
-    OUT.print(Text(f"page      {page.as_uri()}"), soft_wrap=True)
+    OUT.print(Text(f"files     {shown(workspace / folder)}"), soft_wrap=True)
+    OUT.print(Text(f"page      {shown_uri(page)}"), soft_wrap=True)
 
 
 def _name(names: Sequence[str]) -> str:

@@ -10,7 +10,9 @@ from typing import Final
 
 from tasks.engine.errors import WorkspaceError
 from tasks.engine.fingerprint import sha256
+from tasks.engine.places import place
 from tasks.engine.rows import Commit
+from tasks.engine.store import Store
 from tasks.rounds import Job
 
 ROOT: Final = Path(__file__).parents[1]
@@ -42,7 +44,7 @@ def on_node(work: Callable[[Job], dict[str, Commit]], expected: str, job: Job) -
     node = socket.gethostname()
     if program() != expected:
         raise WorkspaceError(f"the Ray node {node} runs another fedbench", f"install the same one there ({ROOT})")
-    if not Path(job.workspace, "runs", job.config.name, "config.json").is_file():
+    if not Store(place(job.workspace, look=False)).exists(f"runs/{job.config.name}/config.json"):
         raise WorkspaceError(
             f"the Ray node {node} does not see the workspace {job.workspace}",
             "put it on storage that all nodes mount at the same place",

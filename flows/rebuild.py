@@ -1,7 +1,6 @@
 """The scheduled rebuild: an edition of what was built before, and what differs from the last one."""
 
 from datetime import date
-from pathlib import Path
 from typing import Annotated, Literal
 
 from prefect import flow
@@ -15,6 +14,7 @@ from flows.states import answer, in_states
 from schemas.config import BuildConfig
 from tasks.dataset.diff import Difference, diff
 from tasks.engine.lineage import editions
+from tasks.engine.places import place
 from tasks.engine.store import Store
 from tasks.results import Result, saved_config
 
@@ -49,7 +49,7 @@ def rebuild_benchmark(
     Raises:
         FedbenchError: With a line for its reader; see its subclasses.
     """
-    root = Path(workspace).resolve()
+    root = place(workspace)
     config = saved_config(root, run)
     before = [one.edition for one in editions(Store(root), f"runs/{run}")]
     config = rebuilt(config, mode, flow_run.scheduled_start_time.date() if edition == "dated" else None)

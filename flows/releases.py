@@ -14,6 +14,7 @@ from tasks.dataset.hydrate import hydrate
 from tasks.dataset.read import data_set
 from tasks.dataset.release import check_acknowledged, note_released, packed, released
 from tasks.engine.errors import ConfigError
+from tasks.engine.places import fetched, shown
 from tasks.engine.store import Store
 from tasks.results import saved_config
 
@@ -31,9 +32,9 @@ def publish_and_show(
 ) -> None:
     """Write a release and perhaps the pack; say where they lie and what comes next."""
     config = saved_config(workspace, name)
-    local = workspace / "datasets" / config.name / config.edition
+    local = fetched(workspace / "datasets" / config.name / config.edition)
     if not local.is_dir():
-        raise ConfigError(f"{local} is gone", "run `fedbench build` again; what was computed is kept")
+        raise ConfigError(f"{shown(local)} is gone", "run `fedbench build` again; what was computed is kept")
     if release == "full":
         check_acknowledged(data_set(local), {*config.publish.acknowledge_licences, *acknowledge})
     folder = out or workspace / "releases" / config.name / config.edition
@@ -43,14 +44,15 @@ def publish_and_show(
         made["pack"] = packed(local, folder / "pack", pictures)
     note_released(Store(workspace), data_set(local))
     if as_json:
-        print_json({kind: str(path) for kind, path in made.items()})
+        print_json({kind: shown(path) for kind, path in made.items()})
         return
     for kind, path in made.items():
-        OUT.print(Text(f"{kind:<9} {path}"), soft_wrap=True)
+        OUT.print(Text(f"{kind:<9} {shown(path)}"), soft_wrap=True)
     if pack:
         OUT.print("The pack's README.md holds the hub's gate: publish it gated, never open.", soft_wrap=True)
         if release == "index":
-            again = f"next      fedbench hydrate {made[release]} --pack {made['pack']} --config POOLS.yaml --out FULL"
+            index, gated = shown(made[release]), shown(made["pack"])
+            again = f"next      fedbench hydrate {index} --pack {gated} --config POOLS.yaml --out FULL"
             OUT.print(Text(again), soft_wrap=True)
 
 

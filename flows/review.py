@@ -1,6 +1,5 @@
 """The two short flows around the people: one asks, one collects and, when enough is decided, lets the build go on."""
 
-from pathlib import Path
 from typing import Any
 
 from prefect import State, flow, get_run_logger
@@ -15,13 +14,14 @@ from schemas.config import BuildConfig
 from tasks.boards.collecting import in_short
 from tasks.boards.projects import one_at_a_time
 from tasks.engine.errors import FedbenchError, WaitingForReview, WorkspaceError
+from tasks.engine.places import place
 from tasks.engine.store import Store
 from tasks.pipeline import open_run
 from tasks.reviewing import Review, collect_review, open_review, review_of, told
 
 
 def _review(config: BuildConfig, workspace: str) -> Review:
-    return review_of(open_run(Path(workspace).resolve(), config, extend=False))
+    return review_of(open_run(place(workspace), config, extend=False))
 
 
 @flow(name="open-review", flow_run_name="{config.name}-{config.edition}", persist_result=False)
@@ -66,7 +66,7 @@ def collect_review_flow(config: BuildConfig, workspace: str = WORKSPACE, go_on: 
 
 def _go_on(config: BuildConfig, workspace: str) -> State[Any] | None:
     """Build, unless somebody else did so meanwhile, or does so now: then the next collection looks again."""
-    store = Store(Path(workspace).resolve())
+    store = Store(place(workspace))
     with one_at_a_time(store, "going-on"):
         if not go_on_is_due(config, told(_review(config, workspace))):
             return None

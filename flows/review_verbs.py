@@ -28,8 +28,13 @@ def up(
     """
     from flows import studio
     from flows.console import ERR, OUT, print_json
+    from tasks.engine.errors import ConfigError
+    from tasks.engine.places import in_bucket, shown
     from tasks.engine.store import Store
 
+    if in_bucket(shown(workspace)):
+        hint = "run a server of your own: docs/review.md"
+        raise ConfigError(f"Label Studio cannot keep its data in {shown(workspace)}", hint)
     if not accounts_only:
         studio.check_port(port)
     store = Store(workspace.resolve())
@@ -44,8 +49,8 @@ def up(
         )
     else:
         for name, (email, password) in fresh.items():
-            shown = f"password {password}   (shown once)" if password else "password as you have set it"
-            OUT.out(f"{name:<8} {email}   {shown}", highlight=False)
+            told = f"password {password}   (shown once)" if password else "password as you have set it"
+            OUT.out(f"{name:<8} {email}   {told}", highlight=False)
         OUT.out(f"{url}   fedbench review open makes the projects", highlight=False)
     if not accounts_only:
         import sys

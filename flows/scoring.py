@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, cast
 
 from prefect import flow, task
@@ -17,6 +16,7 @@ from flows.places import WORKSPACE
 from flows.runner import infrastructure_only, on_batches, on_progress
 from flows.states import answer, in_states
 from schemas.score_config import ScoreConfig
+from tasks.engine.places import place
 from tasks.engine.store import Store
 from tasks.scoring.drift import check_drift, planned
 from tasks.scoring.price import judges_are_asked
@@ -39,7 +39,7 @@ def score_editors(config: ScoreConfig, workspace: str = WORKSPACE) -> Results:
     Raises:
         FedbenchError: With a line for its reader; see its subclasses.
     """
-    root = Path(workspace).resolve()
+    root = place(workspace)
     config = config.model_copy(update={"dataset": str(data_set_folder(config.dataset, root))})
     with Store(root).lock():
         run = open_scoring(root, config)

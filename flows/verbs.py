@@ -3,16 +3,20 @@
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from flows import quiet
 from flows.options import presets
-from tasks.engine.errors import FedbenchError
+from tasks.engine import places
+from tasks.engine.errors import ConfigError, FedbenchError
 
 Workspace = Annotated[
-    Path, typer.Option("--workspace", "-w", envvar="FEDBENCH_WORKSPACE", help="Folder where everything lies.")
+    Path,
+    typer.Option(
+        "--workspace", "-w", envvar="FEDBENCH_WORKSPACE", help="Where everything lies: a folder, or s3://BUCKET/FOLDER."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also show Prefect's log.")]
@@ -24,6 +28,25 @@ Preset = Annotated[str | None, typer.Option(help=f"Start from one of: {', '.join
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file, laid over the preset.")]
 
 
+# Data sets that are only read. Everything else but the workspace is written, or is somebody's own.
+_READ: Final = ("a", "b", "folder", "index", "pack", "like", "data_set")
+
+
+def _placed(name: str, value: Any) -> Any:
+    """An argument, with the folder of copies in a bucket's place.
+
+    Raises:
+        ConfigError: It says where to write, or what to read that is no data set, and is a bucket.
+    """
+    if not isinstance(value, str | Path) or not places.in_bucket(value):
+        return value
+    if name == "workspace":
+        return places.place(value)
+    if name in _READ:
+        return type(value)(places.place(value, everything=True))
+    raise ConfigError(f"{value}: only --workspace and data sets to read may lie in a bucket", "give a local folder")
+
+
 def in_words(verb: Callable[..., None]) -> Callable[..., None]:
     """A verb whose errors become one line on stderr and an exit code, never a traceback."""
 
@@ -31,7 +54,8 @@ def in_words(verb: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*args: Any, **kwargs: Any) -> None:
         try:
             quiet.settle(verbose=kwargs.get("verbose", False))
-            verb(*args, **kwargs)
+            with places.settled():
+                verb(*args, **{name: _placed(name, value) for name, value in kwargs.items()})
         except FedbenchError as error:
             typer.secho(f"fedbench: {' '.join(error.message.split())}", err=True, fg="red")
             if error.hint:

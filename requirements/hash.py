@@ -1,6 +1,6 @@
 """Writes hashes/*.txt: what each lock pins, with the sha256 of the file that pip takes on Linux (x86-64, Python 3.11).
 
-    python requirements/hash.py [base api dev ray studio torch]     # all locks, unless some are named
+    python requirements/hash.py [base api dev ray s3 studio torch]     # all locks, unless some are named
 
 Nothing is installed: pip resolves and reports. Run it after a lock has changed; tests/security/test_locks.py says when.
 """

@@ -26,6 +26,7 @@ from tasks.engine.execute import Executor
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.images import ImageStore
 from tasks.engine.lineage import editions, lineage
+from tasks.engine.places import in_bucket, place
 from tasks.engine.rows import Commit
 from tasks.engine.shards import Shard, order, plan
 from tasks.engine.stage import Context, Stage
@@ -76,7 +77,7 @@ class Run:
         return f"runs/{self.config.name}"
 
     def job(self, segment: tuple[str, ...], shard: Shard, done: dict[str, Commit]) -> Job:
-        return Job(str(self.store.root), self.config, segment, shard, done, self.executor.taken, self.answers.taken)
+        return Job(self.store.where, self.config, segment, shard, done, self.executor.taken, self.answers.taken)
 
 
 def make_stages(
@@ -177,9 +178,10 @@ def _worker(root: str, config_json: str, withdrawn: Withdrawn, taken: str, heard
 
 def work(job: Job) -> dict[str, Commit]:
     """Do a job: what a worker runs, in whatever thread, process or machine."""
-    withdrawn = Withdrawn.of(Store(Path(job.workspace)))
+    root = place(job.workspace, look=False) if in_bucket(job.workspace) else Path(job.workspace)
+    withdrawn = Withdrawn.of(Store(root))
     taken = json.dumps(job.taken)
-    return do(_worker(job.workspace, job.config.model_dump_json(), withdrawn, taken, job.heard)[0], job)
+    return do(_worker(str(root), job.config.model_dump_json(), withdrawn, taken, job.heard)[0], job)
 
 
 def do(executor: Executor, job: Job) -> dict[str, Commit]:
@@ -209,6 +211,7 @@ def build(run: Run, mapper: Mapper, tell: Callable[[PilotFound], None] | None = 
         TooManyErrors: In the sample that they looked at, the best rank was wrong too often.
     """
     executor = run.executor
+    run.store.others_write(run.config.runner != "threads")
     done = _screened(run, mapper)
     first = pilot.begin(executor, run.config, done)
     end = 0
@@ -225,6 +228,7 @@ def build(run: Run, mapper: Mapper, tell: Callable[[PilotFound], None] | None = 
         ]
         for job, commits in settled(run.executor.context.call, mapper, jobs):
             done[executor.shards.index(job.shard)] = commits
+        run.store.refresh("stages")
     done = narrowed(run, done[:end])
     for name in CANDIDATES:
         check_failures(run.store, run.config.max_failed, name, done)
@@ -249,6 +253,7 @@ def _screened(run: Run, mapper: Mapper) -> list[dict[str, Commit]]:
     due = [shard for shard, commits in zip(executor.shards, done, strict=True) if "screen" not in commits]
     if due:
         settled(run.executor.context.call, mapper, [run.job(SCREENING, shard, {}) for shard in due])
+        run.store.refresh("stages")
         executor.decide_run("screen", done)
     done = executor.commits(retry=CANDIDATES)
     note_screening(executor, run.config.name, Eye.of(run.config.screen.measure), done)

@@ -16,6 +16,7 @@ from schemas.outcomes import Reason
 from schemas.records import Key, Triplet
 from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import fingerprint
+from tasks.engine.places import fetched
 from tasks.engine.shards import Shard
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage
 
@@ -60,7 +61,7 @@ def core_of(workspace: Path, config: BuildConfig) -> Core | None:
     if name == config.edition:
         raise ConfigError(f"edition {name} cannot be its own core", "give the new one a name: --set edition=v2")
     editions = workspace / "datasets" / config.name
-    folder = editions / name
+    folder = fetched(editions / name)
     if not (folder / "manifest.json").is_file():
         known = ", ".join(sorted(path.parent.name for path in editions.glob("*/manifest.json"))) or "none yet"
         raise ConfigError(f"publish.cut.core: {config.name} has no edition '{name}' here", f"its editions: {known}")

@@ -48,7 +48,7 @@ def finish(run: Run, done: Sequence[dict[str, Commit]]) -> Result:
     published = publish(run, done)
     folder = f"reports/{run.config.name}"
     report = run.store.path(f"{folder}/index.html")
-    if published.written or not report.exists():
+    if published.written or not run.store.exists(f"{folder}/index.html"):
         report = write_report(run, done, folder)
     return Result(
         dataset=published.folder,

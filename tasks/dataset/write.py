@@ -5,7 +5,7 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from schemas.published import SCHEMA_VERSION, Manifest, RejectedRow, TripletRow
@@ -50,6 +50,7 @@ def publish(run: Run, done: Sequence[dict[str, Commit]]) -> Published:
     written = store.read_json(record_name) != _record(run, wanted)
     if written:
         _write(run, done, store.path(name))
+        store.push(name)
     note_published(store, run.folder, config.edition, run.executor.taken_answers())
     if written:
         store.write_json(record_name, _record(run, wanted))
@@ -59,12 +60,12 @@ def publish(run: Run, done: Sequence[dict[str, Commit]]) -> Published:
 
 def _record(run: Run, wanted: str) -> dict[str, Any]:
     """What lies there and from which decisions: sizes of all files, and the manifest's hash. Cheap to take again."""
-    folder = run.store.path(f"datasets/{run.config.name}/{run.config.edition}")
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".git"))
+    folder = f"datasets/{run.config.name}/{run.config.edition}"
+    sizes = run.store.sizes(folder).items()
     return {
         "fingerprint": wanted,
-        "manifest_sha256": sha256(run.store.read(str((folder / "manifest.json").relative_to(run.store.root))) or b""),
-        "sizes": {path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
+        "manifest_sha256": sha256(run.store.read(f"{folder}/manifest.json") or b""),
+        "sizes": {name: size for name, size in sizes if not PurePosixPath(name).name.startswith(".git")},
     }
 
 

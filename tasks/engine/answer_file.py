@@ -9,23 +9,15 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, cast
 
+from tasks.engine.answer_tables import make_tables
 from tasks.engine.answer_version import check_version
+from tasks.engine.disk import disk
 from tasks.engine.errors import WorkspaceError
-from tasks.engine.store import disk
+from tasks.engine.journal import Journal, Recorder, catch_up, prepare
+from tasks.engine.places import mirror_at
 
 T = TypeVar("T")
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, request TEXT NOT NULL, raw TEXT, kind TEXT, message TEXT,
-    at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
-CREATE TABLE IF NOT EXISTS ledger (id INTEGER PRIMARY KEY, run TEXT NOT NULL, key TEXT NOT NULL, role TEXT NOT NULL,
-    provider TEXT NOT NULL, model TEXT NOT NULL, attempt INTEGER NOT NULL, outcome TEXT NOT NULL, message TEXT,
-    tokens_in INTEGER, tokens_out INTEGER, images INTEGER, cost REAL, price_date TEXT, latency_s REAL,
-    cached INTEGER NOT NULL, at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, batch TEXT);
-CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, run TEXT NOT NULL, service TEXT NOT NULL, id TEXT,
-    state TEXT NOT NULL, requests INTEGER NOT NULL, sent REAL NOT NULL, told TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS batched (key TEXT NOT NULL, batch TEXT NOT NULL, row INTEGER NOT NULL, request TEXT NOT NULL,
-    forecast REAL NOT NULL, PRIMARY KEY (key, batch));
-"""
+_NOTES: Final = 1000  # that wait at most, in a bucket
 
 
 @contextmanager
@@ -42,8 +34,8 @@ def usable(path: Path) -> Iterator[None]:
 class _Todo(Generic[T]):
     """Work for the file, and what came of it; guarded by the file's lock."""
 
-    def __init__(self, work: Callable[[sqlite3.Connection], T], durable: bool) -> None:
-        self.work, self.durable = work, durable
+    def __init__(self, work: Callable[[sqlite3.Connection], T], durable: bool, aside: bool) -> None:
+        self.work, self.durable, self.aside = work, durable, aside
         self.done = False
         self.result: T | None = None
         self.error: BaseException | None = None
@@ -62,13 +54,16 @@ class AnswerFile:
         self._todo: deque[_Todo[Any]] = deque()
         self._resources = ExitStack()
         self._db: sqlite3.Connection | None = None
+        self._mirror = mirror_at(path.parent)
+        self._journal: Journal | None = None
 
-    def do(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
+    def do(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True, aside: bool = False) -> T:
         """Do work on the file; done, it survives a kill, and if `durable` a power cut, too.
 
         Who comes while another commits waits, and the next of them commits the work of all: one flush for many.
+        In a bucket, the commit is there when this returns, unless the work is a note `aside`: that goes with the next.
         """
-        todo: _Todo[T] = _Todo(work, durable)
+        todo: _Todo[T] = _Todo(work, durable, aside)
         self._todo.append(todo)
         with self._lock:
             if not todo.done:
@@ -81,19 +76,34 @@ class AnswerFile:
         """Rewrite the file without what was deleted from it."""
         with self._lock, usable(self.path):
             db = self._opened()
+            self._settle(db)
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if self._journal and isinstance(db, Recorder):
+                self._journal.compact(db, at_least=0)
+
+    def settle(self) -> None:
+        """Commit the notes that wait."""
+        with self._lock, usable(self.path):
+            if self._db is not None:
+                self._settle(self._db)
 
     def close(self) -> None:
         """Free the file; the next use opens it again."""
         with self._lock:
-            self._db = None
-            self._resources.close()
+            try:
+                if self._db is not None:
+                    self._settle(self._db)
+            finally:
+                self._drop()
 
     def _commit(self, batch: Sequence[_Todo[Any]]) -> None:
         try:
             with usable(self.path):
                 db = self._opened()
+                if isinstance(db, Recorder):
+                    self._record(db, batch)
+                    return
                 db.execute(f"PRAGMA synchronous = {'FULL' if any(each.durable for each in batch) else 'NORMAL'}")
                 with db:
                     for each in batch:
@@ -105,12 +115,47 @@ class AnswerFile:
             for each in batch:
                 each.done = True
 
+    def _record(self, db: Recorder, batch: Sequence[_Todo[Any]]) -> None:
+        """Work on a file that has a journal. Between commits a transaction stays open, with the notes that wait."""
+        if not db.in_transaction:
+            db.execute("BEGIN IMMEDIATE")
+        before = len(db.statements)
+        db.execute("SAVEPOINT work")
+        try:
+            for each in batch:
+                each.result = each.work(db)
+        except BaseException:
+            db.execute("ROLLBACK TO work")
+            del db.statements[before:]
+            raise
+        db.execute("RELEASE work")
+        asked = any(not each.aside for each in batch) and len(db.statements) > before
+        if asked or len(db.statements) > _NOTES:
+            self._settle(db)
+
+    def _settle(self, db: sqlite3.Connection) -> None:
+        if self._journal and isinstance(db, Recorder):
+            try:
+                self._journal.commit(db)
+            except BaseException:
+                self._drop()  # what was put may be there or not: whoever opens it next sees
+                raise
+            self._journal.compact(db)
+
+    def _drop(self) -> None:
+        self._db = self._journal = None
+        self._resources.close()
+
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
             self._db = self._open()
         return self._db
 
     def _open(self) -> sqlite3.Connection:
+        if self._mirror:
+            if not self._mirror.listed:
+                raise WorkspaceError(f"{self._mirror.bucket.url}: a worker may ask nothing", "the coordinator asks")
+            self._mirror.check()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             # Two writers would pay twice. Not SQLite's own lock, which would shut out readers too.
@@ -119,12 +164,18 @@ class AnswerFile:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise WorkspaceError(f"the answer store {self.path} is in use", "wait for the other run") from None
-            db = stack.enter_context(closing(sqlite3.connect(self.path, check_same_thread=False)))
+            if self._mirror:
+                catch_up(self._mirror, locked=True)
+            kind = Recorder if self._mirror else sqlite3.Connection
+            db = stack.enter_context(closing(sqlite3.connect(self.path, check_same_thread=False, factory=kind)))
             check_version(db, self.path)
             db.execute("PRAGMA journal_mode = WAL")
-            db.executescript(_SCHEMA)
-            # Files from before there were batches.
-            if "batch" not in {name for _, name, *_ in db.execute("PRAGMA table_info(ledger)")}:
-                db.execute("ALTER TABLE ledger ADD COLUMN batch TEXT")
+            make_tables(db)
+            if self._mirror:
+                db.execute("PRAGMA synchronous = NORMAL")
+                prepare(db, 0)
+                self._journal = Journal(self._mirror, self.path)
+                self._mirror.before_commit.append(self.settle)
+                stack.callback(self._mirror.before_commit.remove, self.settle)
             self._resources = stack.pop_all()
         return db

@@ -105,7 +105,8 @@ class BatchRows:
 
     def tell(self, name: str, told: str) -> None:
         """Note what the provider says of it."""
-        self._file.do(lambda db: db.execute("UPDATE batches SET told = ? WHERE name = ?", [told, name]), durable=False)
+        sql = "UPDATE batches SET told = ? WHERE name = ?"
+        self._file.do(lambda db: db.execute(sql, [told, name]), durable=False, aside=True)
 
     def members(self, name: str) -> dict[str, Member]:
         """What is not settled of a batch, by key."""

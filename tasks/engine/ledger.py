@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tasks.engine.answer_file import AnswerFile, usable
+from tasks.engine.answer_tables import now
 from tasks.engine.blotting import blotted
 from tasks.engine.errors import FatalError, PermanentError, ProviderError
 from tasks.engine.fingerprint import canonical, fingerprint
@@ -158,7 +159,7 @@ class Ledger:
             row = insert(db, self._run, key, request, attempt=0)
             db.execute("UPDATE ledger SET outcome = ?, cached = 1, cost = 0 WHERE id = ?", [outcome, row])
 
-        self.file.do(note, durable=False)
+        self.file.do(note, durable=False, aside=True)
 
     def answered(self, row: int, key: str, request: Request, reply: Reply, latency_s: float) -> None:
         """Store the raw answer and close its row, in one transaction."""
@@ -180,7 +181,7 @@ class Ledger:
 
     def totals(self) -> list[Total]:
         """Sums of this run by role and model."""
-        return totals(self.file.path, self._run)
+        return [Total(*row) for row in self._read(_TOTALS, self._run)]
 
     def forget(self, images: Collection[str]) -> list[str]:
         """Delete what was answered about these pictures, so that no page of the file holds it; the money stays.
@@ -226,24 +227,28 @@ class Ledger:
 
     def spent(self, after: int = 0) -> list[Spent]:
         """This run's answers by role and model, behind the row `after`. Reads beside a writer, and makes no file."""
-        return [Spent(*row) for row in _read(self.file.path, _SPENT, self._run, after)]
+        return [Spent(*row) for row in self._read(_SPENT, self._run, after)]
 
     def last(self) -> int:
         """The last row's id, 0 without one. Makes no file."""
-        return max((id_ for (id_,) in _read(self.file.path, "SELECT coalesce(max(id), 0) FROM ledger")), default=0)
+        return max((id_ for (id_,) in self._read("SELECT coalesce(max(id), 0) FROM ledger")), default=0)
 
     def close(self) -> None:
         """Free the file; the next use opens it again."""
         self.file.close()
+
+    def _read(self, sql: str, *values: str | int) -> list[Any]:
+        self.file.settle()
+        return _read(self.file.path, sql, *values)
 
 
 def insert(
     db: sqlite3.Connection, run: str, key: str, request: Request, *, attempt: int, batch: str | None = None
 ) -> int:
     """A row for an attempt that is about to be sent; returns its id."""
-    values = [run, key, request.role, request.provider, request.model, attempt, CallOutcome.UNKNOWN, batch]
-    columns = "run, key, role, provider, model, attempt, outcome, batch, cached"
-    return db.execute(f"INSERT INTO ledger ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)", values).lastrowid or 0
+    values = [run, key, request.role, request.provider, request.model, attempt, CallOutcome.UNKNOWN, batch, now()]
+    columns = "run, key, role, provider, model, attempt, outcome, batch, at, cached"
+    return db.execute(f"INSERT INTO ledger ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)", values).lastrowid or 0
 
 
 def close_answered(
@@ -273,17 +278,8 @@ def close_failed(
 
 
 def _keep(db: sqlite3.Connection, key: str, request: Request, raw: str | None, *error: str) -> None:
-    sql = "INSERT OR REPLACE INTO answers (key, request, raw, kind, message) VALUES (?, ?, ?, ?, ?)"
-    db.execute(sql, [key, canonical(request.plain()).decode(), raw, *error])
-
-
-def totals(path: Path, run: str) -> list[Total]:
-    """Sums of a run by role and model. Reads beside a writer, and makes no file.
-
-    Raises:
-        WorkspaceError: The file cannot be used.
-    """
-    return [Total(*row) for row in _read(path, _TOTALS, run)]
+    sql = "INSERT OR REPLACE INTO answers (key, request, raw, kind, message, at) VALUES (?, ?, ?, ?, ?, ?)"
+    db.execute(sql, [key, canonical(request.plain()).decode(), raw, *error, now()])
 
 
 def _read(path: Path, sql: str, *values: str | int) -> list[Any]:

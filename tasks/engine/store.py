@@ -1,6 +1,5 @@
 """The workspace on disk: immutable Parquet parts, and small JSON files whose appearance is the commit."""
 
-import errno
 import fcntl
 import json
 import os
@@ -8,7 +7,7 @@ import shutil
 import threading
 import types
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -19,8 +18,14 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from schemas.records import Key, Record
+from tasks.engine import sync
+from tasks.engine.disk import disk
 from tasks.engine.errors import WorkspaceError
 from tasks.engine.fingerprint import sha256
+from tasks.engine.mirror import HERE, Mirror
+from tasks.engine.places import gate, mirror_at
+
+__all__ = ["Store", "arrow_schema", "arrow_type", "disk"]
 
 R = TypeVar("R", bound=Record)
 V = TypeVar("V")
@@ -66,36 +71,97 @@ def _reader(kind: Any) -> TypeAdapter[Any]:
 class Store:
     """Files below one root, written whole or not at all.
 
+    The root of a workspace in a bucket is the folder of its copies (`places.place`): then what is named here is read
+    from and written to the bucket, whatever lies in the folder.
+
     Raises:
-        WorkspaceError: On every method, for a full, read-only or failing disk.
+        WorkspaceError: On every method, for a full, read-only or failing disk, or a bucket that cannot be used.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._mirror = mirror_at(root)
         with disk(root):
             root.mkdir(parents=True, exist_ok=True)
 
+    @property
+    def where(self) -> str:
+        """The workspace's address, by which any process opens it with `places.place`."""
+        return self._mirror.bucket.url if self._mirror else str(self.root)
+
     def path(self, name: str) -> Path:
+        """Where a file lies; in a bucket, its copy, if it was fetched."""
         return self.root / name
 
+    def shown(self, name: str) -> str:
+        """A file's place as its reader knows it: a path, or the address in the bucket."""
+        return f"{self._mirror.bucket.url}/{name}" if self._mirror else str(self.path(name))
+
+    def presigned(self, name: str, seconds: int) -> str | None:
+        """An address from which a browser gets a file for so long, without credentials; None where no bucket has it.
+
+        It ends sooner where the credentials are of a session that does.
+        """
+        return self._mirror.bucket.presigned(name, seconds) if self._mirror else None
+
+    def _far(self, name: str) -> Mirror | None:
+        return None if self._mirror is None or HERE.match(name) else self._mirror
+
     def exists(self, name: str) -> bool:
-        return self.path(name).exists()
+        far = self._far(name)
+        return far.size(name) is not None if far else self.path(name).exists()
 
     def size(self, name: str) -> int | None:
         """Bytes of a file, or None where there is none."""
+        if far := self._far(name):
+            return far.size(name)
         with disk(self.path(name)):
             try:
                 return self.path(name).stat().st_size
             except FileNotFoundError:
                 return None
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Bytes of every file below a folder, by its name there, sorted."""
+        if far := self._far(folder):
+            return {name.removeprefix(f"{folder}/"): one.size for name, one in sorted(far.below(folder).items())}
+        with disk(self.path(folder)):
+            files = sorted(path for path in self.path(folder).rglob("*") if path.is_file())
+            return {path.relative_to(self.path(folder)).as_posix(): path.stat().st_size for path in files}
+
+    def names(self, pattern: str) -> list[str]:
+        """The files whose name fits a pattern like "runs/*/config.json", sorted."""
+        if far := self._far(pattern):
+            return far.names(pattern)
+        return sorted(path.relative_to(self.root).as_posix() for path in self.root.glob(pattern))
+
+    def push(self, folder: str) -> None:
+        """Bring into the bucket, if there is one, what was written by path below a folder; its manifest last."""
+        if self._mirror:
+            sync.push(self._mirror, folder)
+
+    def others_write(self, whether: bool) -> None:
+        """Say whether workers elsewhere write stages meanwhile."""
+        if self._mirror:
+            self._mirror.others_write = whether
+
+    def refresh(self, folder: str) -> None:
+        """Look anew at what lies below a first folder, where other processes have written."""
+        if self._mirror:
+            self._mirror.refresh(folder)
+
     def remove(self, name: str) -> None:
         """Delete a file; one that is not there is no mistake."""
+        if far := self._far(name):
+            far.remove(name)
+            return
         with disk(self.path(name)):
             self.path(name).unlink(missing_ok=True)
 
     def read(self, name: str) -> bytes | None:
         """A file's bytes, or None where there is none."""
+        if far := self._far(name):
+            return far.read(name)
         with disk(self.path(name)):
             try:
                 return self.path(name).read_bytes()
@@ -110,6 +176,9 @@ class Store:
             data: The bytes.
             durable: Also survive a power cut (costs a flush). Pictures do without: their name is their hash.
         """
+        if far := self._far(name):
+            far.write(name, data)
+            return
         path = self.path(name)
         temporary = self.root / "tmp" / f"{os.getpid()}-{threading.get_ident()}"
         with disk(path):
@@ -133,7 +202,7 @@ class Store:
         try:
             return json.loads(data)
         except ValueError:
-            raise WorkspaceError(f"{self.path(name)} is damaged", "delete it; the next run makes it anew") from None
+            raise WorkspaceError(f"{self.shown(name)} is damaged", "delete it; the next run makes it anew") from None
 
     def read_as(self, name: str, kind: type[V]) -> V | None:
         """A JSON file as a record or a list of them, or None where there is none.
@@ -148,7 +217,7 @@ class Store:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise WorkspaceError(
-                f"{self.path(name)} is of another version: {where or 'it'}: {first['msg']}",
+                f"{self.shown(name)} is of another version: {where or 'it'}: {first['msg']}",
                 "use a --workspace of its own, or delete the file and build again",
             ) from None
         return read
@@ -178,9 +247,10 @@ class Store:
         Raises:
             WorkspaceError: The part is gone or damaged, or another version of fedbench wrote it.
         """
-        path = self.path(f"{folder}/{name}")
+        if far := self._far(f"{folder}/{name}"):
+            far.read(f"{folder}/{name}")
         try:
-            with pq.ParquetFile(path, memory_map=False) as file:
+            with pq.ParquetFile(self.path(f"{folder}/{name}"), memory_map=False) as file:
                 # A column that is not there would be read as nulls, and one too many not at all.
                 if not file.schema_arrow.equals(arrow_schema(record)):
                     raise pa.ArrowInvalid("another version of fedbench wrote it")
@@ -188,18 +258,30 @@ class Store:
         except (OSError, pa.ArrowException, ValidationError) as error:
             what = "another version of fedbench wrote it" if isinstance(error, ValidationError) else str(error)
             raise WorkspaceError(
-                f"cannot read {path}: {what.splitlines()[0]}",
-                f"delete the folder {path.parent}; the next run makes it anew",
+                f"cannot read {self.shown(f'{folder}/{name}')}: {what.splitlines()[0]}",
+                f"delete the folder {self.shown(folder)}; the next run makes it anew",
             ) from None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the workspace; the kernel frees it when the process ends, however it ends.
+        """Hold the workspace; the kernel frees it when the process ends, however it ends. A bucket's lease lapses.
 
         Raises:
             WorkspaceError: Another process holds it.
         """
-        path = self.path("lock")
+        # The folder of copies holds what the bucket holds, and nothing else.
+        path = self.root.parent / "lock" if self._mirror else self.path("lock")
+        with ExitStack() as stack:
+            with gate(self.root) if self._mirror else nullcontext():
+                stack.enter_context(self._flock(path))
+            # What a killed writer left half-written; only the lock's holder may remove it.
+            shutil.rmtree(self.path("tmp"), ignore_errors=True)
+            if self._mirror:
+                stack.enter_context(sync.held(self._mirror))
+            yield
+
+    @contextmanager
+    def _flock(self, path: Path) -> Iterator[None]:
         with disk(path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -208,34 +290,11 @@ class Store:
             except OSError:
                 owner = os.read(descriptor, 32).decode() or "unknown"
                 raise WorkspaceError(
-                    f"the workspace {self.root} is in use by process {owner}", "wait for it, or use --workspace"
+                    f"the workspace {self.where} is in use by process {owner}", "wait for it, or use --workspace"
                 ) from None
             with disk(path):
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, str(os.getpid()).encode())
-            # What a killed writer left half-written; only the lock's holder may remove it.
-            shutil.rmtree(self.path("tmp"), ignore_errors=True)
             yield
         finally:
             os.close(descriptor)
-
-
-_DISK_WORDS = {
-    errno.ENOSPC: ("the disk is full", "free some space and run again"),
-    errno.EDQUOT: ("the disk quota is used up", "free some space and run again"),
-    errno.EROFS: ("the disk is read-only", "choose a writable --workspace"),
-    errno.EACCES: ("no permission", "choose a writable --workspace"),
-    errno.EPERM: ("no permission", "choose a writable --workspace"),
-    errno.ENOTDIR: ("a part of the path is a file", "choose another --workspace"),
-    errno.EEXIST: ("there is a file of that name", "choose another --workspace"),
-}
-
-
-@contextmanager
-def disk(path: Path) -> Iterator[None]:
-    """Turn an operating system error into one line that names the path and the way out."""
-    try:
-        yield
-    except OSError as error:
-        what, hint = _DISK_WORDS.get(error.errno or 0, (error.strerror or str(error), "check the disk"))
-        raise WorkspaceError(f"cannot use {path}: {what}", hint) from None

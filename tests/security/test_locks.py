@@ -36,7 +36,7 @@ def test_the_hashes_are_of_the_lock(name: str) -> None:
 
 
 def test_there_are_no_hashes_of_nothing() -> None:
-    assert [path.stem for path in sorted((REQUIREMENTS / "hashes").glob("*.txt"))] == LOCKS
+    assert sorted(path.stem for path in (REQUIREMENTS / "hashes").glob("*.txt")) == LOCKS
 
 
 @pytest.fixture(scope="module")
