@@ -14,7 +14,7 @@ from flows.states import answer, in_states
 from schemas.config import BuildConfig
 from tasks.dataset.diff import Difference, diff
 from tasks.engine.lineage import editions
-from tasks.engine.places import place
+from tasks.engine.places import fetched, place
 from tasks.engine.store import Store
 from tasks.results import Result, saved_config
 
@@ -55,7 +55,7 @@ def rebuild_benchmark(
     config = rebuilt(config, mode, flow_run.scheduled_start_time.date() if edition == "dated" else None)
     result = answer(build_dataset(config, workspace))
     if last := next((name for name in reversed(before) if name != config.edition), None):
-        found = diff(result.dataset.parent / last, result.dataset)
+        found = diff(fetched(result.dataset.parent / last), fetched(result.dataset))
         create_markdown_artifact(
             difference_markdown(found, last, config.edition), key=f"diff-{run}", description="Against the last edition"
         )
