@@ -142,3 +142,20 @@ def simulate(
     from tasks.boards.simulate import Behaviour
 
     show_played(workspace, study, Behaviour(noise, bias, seed, limit), as_json=json)
+
+
+@study_app.command()
+@in_words
+def baselines(
+    run: Annotated[str, typer.Argument(help="A scoring run of the five baselines on the demo's data set.")],
+    workspace: Workspace = Path("workspace"),
+    json: AsJson = False,
+) -> None:
+    """Compare a run of the baselines with the numbers that ship: does this machine measure as ours did?
+
+    docs/scoring.md has the two commands that make the run. The exit code is 7 where a number is off by more than its
+    tolerance (.01 of a score or a cosine, .5 of an RMSE, .02 of a ratio), and the table says which.
+    """
+    from flows.study_baselines import show_baselines
+
+    raise typer.Exit(show_baselines(workspace, run, as_json=json))
