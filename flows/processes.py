@@ -10,6 +10,7 @@ from multiprocessing import get_context, parent_process
 from queue import SimpleQueue
 from typing import Any, Final
 
+from tasks.engine.answer_file import leave_to_coordinator
 from tasks.engine.errors import WorkspaceError
 
 TRIES: Final = 4
@@ -57,11 +58,12 @@ class Processes:
 
 def _one() -> ProcessPoolExecutor:
     # Spawned: models hang after a fork.
-    return ProcessPoolExecutor(1, get_context("spawn"), _end_with_parent)
+    return ProcessPoolExecutor(1, get_context("spawn"), _begin)
 
 
-def _end_with_parent() -> None:
-    """However the parent ends, this process does; its queue would not tell, for its other end is open here too."""
+def _begin() -> None:
+    """Once in every process. However the parent ends, it does; its queue would not tell: both ends are open here."""
+    leave_to_coordinator()
     parent = parent_process()
     assert parent is not None
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tasks.engine.answer_file import leave_to_coordinator
 from tasks.engine.errors import WorkspaceError
 from tasks.engine.fingerprint import sha256
 from tasks.engine.places import place
@@ -49,6 +50,7 @@ def on_node(work: Callable[[Job], dict[str, Commit]], expected: str, job: Job) -
             f"the Ray node {node} does not see the workspace {job.workspace}",
             "put it on storage that all nodes mount at the same place",
         )
+    leave_to_coordinator()
     _stay_on_one_gpu()
     return work(job)
 

@@ -12,12 +12,18 @@ from typing import Any, Final, Generic, TypeVar, cast
 from tasks.engine.answer_tables import make_tables
 from tasks.engine.answer_version import check_version
 from tasks.engine.disk import disk
-from tasks.engine.errors import WorkspaceError
+from tasks.engine.errors import ContractError, WorkspaceError
 from tasks.engine.journal import Journal, Recorder, catch_up, prepare
 from tasks.engine.places import mirror_at
 
 T = TypeVar("T")
+_worker = threading.Event()  # set in processes that may not write the file
 _NOTES: Final = 1000  # that wait at most, in a bucket
+
+
+def leave_to_coordinator() -> None:
+    """Make this process a worker: from now on it opens no answer file. What asks outside is not for it."""
+    _worker.set()
 
 
 @contextmanager
@@ -152,6 +158,10 @@ class AnswerFile:
         return self._db
 
     def _open(self) -> sqlite3.Connection:
+        if _worker.is_set():
+            raise ContractError(
+                "an adapter asked outside in a worker, where no answer can be kept", "it has to say that it is `remote`"
+            )
         if self._mirror:
             if not self._mirror.listed:
                 raise WorkspaceError(f"{self._mirror.bucket.url}: a worker may ask nothing", "the coordinator asks")

@@ -180,7 +180,7 @@ class Store:
             far.write(name, data)
             return
         path = self.path(name)
-        temporary = self.root / "tmp" / f"{os.getpid()}-{threading.get_ident()}"
+        temporary = self.root / "tmp" / f"{os.uname().nodename}-{os.getpid()}-{threading.get_ident()}"
         with disk(path):
             temporary.parent.mkdir(exist_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)

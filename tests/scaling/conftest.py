@@ -57,8 +57,38 @@ class Two:
 
     def raylet(self) -> int:
         """Process id of the second node's raylet."""
-        pid: int = self.second.all_processes["raylet"][0].process.pid
-        return pid
+        return _raylet(self.second)
+
+    def at_work(self) -> list[int]:
+        """Process ids of the workers that are at a shard."""
+        return [
+            pid
+            for node in self.cluster.list_all_nodes()
+            for pid in family(_raylet(node))
+            if "ray::run_shard" in cmdline(pid)
+        ]
+
+
+def _raylet(node: Any) -> int:
+    pid: int = node.all_processes["raylet"][0].process.pid
+    return pid
+
+
+def cmdline(pid: int) -> str:
+    """How a process calls itself; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+def family(pid: int) -> list[int]:
+    """A process and all its living descendants."""
+    try:
+        children = [line for path in Path(f"/proc/{pid}/task").glob("*/children") for line in path.read_text().split()]
+    except OSError:
+        children = []
+    return [pid, *(each for child in children for each in family(int(child)))]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ if __name__ == "__main__":
     quiet.settle()
     from flows import runner
     from flows.build import build_dataset
+    from flows.server import reached
     from flows.states import answer
     from schemas.config import BuildConfig
     from tests import fakes
@@ -17,4 +18,5 @@ if __name__ == "__main__":
     fakes.install()
     runner.work = plugged.work
     config = BuildConfig.model_validate_json(Path(sys.argv[2]).read_text())
-    print(answer(build_dataset(config, sys.argv[1])).dataset)
+    with reached():
+        print(answer(build_dataset(config, sys.argv[1])).dataset)

@@ -4,6 +4,7 @@ import os
 from functools import cache
 from pathlib import Path
 
+from flows import ray_worker
 from tasks import pipeline
 from tasks.engine.rows import Commit
 from tasks.rounds import Job
@@ -31,3 +32,15 @@ def _install(notes: Path) -> None:
         os.write(sink, f"{role} {subject} {os.getpid()}\n".encode())
 
     fakes.install().trouble = note
+
+
+def with_another_gpu(notes: str) -> list[int]:
+    """The ids of two processes: of one that had another GPU before, and of the one that Ray gave its task to then."""
+    path = Path(notes)
+    if not path.exists():
+        ray_worker._gpus.append("the other")
+    with path.open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    os.environ["CUDA_VISIBLE_DEVICES"] = "this"
+    ray_worker._stay_on_one_gpu()
+    return [int(pid) for pid in path.read_text().split()]

@@ -71,10 +71,10 @@ def build(two: Two, folder: Path, sources: int, midway: Callable[[], None], afte
     workspace, log = folder / "workspace", folder / "log"
     with started(command(folder, settings(sources)), two.env, ROOT, log) as process:
         reached = lambda: len(edits(workspace)) >= after or process.poll() is not None  # noqa: E731
-        wait_until(reached, 500, "so many edits", pause=0.2)
+        wait_until(reached, 900, "so many edits", pause=0.2)
         assert process.poll() is None, log.read_text()
         midway()
-        assert process.wait(500) == 0, log.read_text()
+        assert process.wait(900) == 0, log.read_text()
     return workspace
 
 
