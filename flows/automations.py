@@ -1,6 +1,5 @@
 """What a Prefect server watches for us: runs that were lost are marked crashed, and whoever wants to know is told."""
 
-import os
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
@@ -16,6 +15,7 @@ from prefect.types import SecretDict
 from pydantic import SecretStr
 
 from flows.states import OUR_ENDS, STOPPED, WAITING_FOR_REVIEW
+from tasks.engine.secrets import secret
 
 # An address that takes a POST of {"text": ...}, such as Slack's. It is a secret: it stays in a block of the server.
 WEBHOOK: Final = "FEDBENCH_ALERT_WEBHOOK"
@@ -99,7 +99,7 @@ def _tagged(tag: str) -> ResourceSpecification:
 
 def _alert_action() -> ActionTypes:
     """Calling the address; without one nothing, but the automation shows in the UI's event feed when it triggers."""
-    url = os.environ.get(WEBHOOK, "")
+    url = secret(WEBHOOK)
     if not url:
         return DoNothing()
     block = Webhook(method="POST", url=SecretStr(url), headers=SecretDict({"Content-Type": "application/json"}))

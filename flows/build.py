@@ -3,6 +3,7 @@
 from prefect import flow
 
 from flows.artifacts import show_result, shown
+from flows.logs import about
 from flows.places import WORKSPACE
 from flows.runner import on_batches, on_pilot, prefect_mapper
 from flows.states import in_states
@@ -34,7 +35,7 @@ def build_dataset(config: BuildConfig, workspace: str = WORKSPACE) -> Result:
     with Store(root).lock():
         run = open_run(root, config)
         run.executor.context.call.tell_of_batches(on_batches.get())
-        with shown(run):
+        with about(run=config.name), shown(run):
             with prefect_mapper(run) as mapper:
                 done = build(run, mapper, on_pilot.get())
             result = finish(run, done)

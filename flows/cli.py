@@ -13,12 +13,14 @@ from flows import (
     leaderboard_verbs,
     panel_verbs,
     prompt_verbs,
+    rate_verbs,
     release_verbs,
     review_verbs,
     score_verbs,
     server_verbs,
     study_verbs,
 )
+from flows.logs import log_options
 from flows.options import load_config
 from flows.verbs import AsJson, ConfigFile, Preset, RunName, Sets, Verbose, Workspace, in_words
 from tasks.engine.errors import ConfigError
@@ -43,6 +45,7 @@ app.add_typer(panel_verbs.app, name="panel")
 app.add_typer(prompt_verbs.app, name="prompts")
 app.add_typer(review_verbs.app, name="review")
 app.add_typer(server_verbs.app, name="server")
+app.add_typer(rate_verbs.app)
 app.add_typer(release_verbs.app)
 app.add_typer(edition_verbs.app)
 app.add_typer(call_verbs.app)
@@ -50,6 +53,9 @@ app.add_typer(score_verbs.app)
 app.add_typer(leaderboard_verbs.app)
 app.add_typer(study_verbs.app)
 app.add_typer(editor_verbs.app)
+
+
+app.callback()(log_options)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """What the verbs print: tables for people, JSON for programs, a progress bar on the way."""
 
 import json
+import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 import prompts
+from flows import logs
 from flows.options import assign, validate
 from schemas.config import BuildConfig
 from schemas.outcomes import Status
@@ -51,6 +53,11 @@ def show_config(config: BuildConfig, *, as_json: bool) -> None:
 @contextmanager
 def progress_bar() -> Iterator[Any]:
     """Yields what the flows call after every shard; draws bars with an ETA on a terminal, plain lines elsewhere."""
+    if logs.as_lines():
+        yield lambda segment, done, total: logging.getLogger("fedbench").info(
+            "%s: %d of %d shards", segment, done, total
+        )
+        return
     if not ERR.is_terminal:
         started = time.monotonic()
 

@@ -3,6 +3,8 @@
 import os
 from typing import Final
 
+from flows import logs
+
 # Read by the libraries when they are imported, so `settle` runs first. What a user has set stays as it is.
 SETTINGS: Final = {
     "DO_NOT_TRACK": "1",
@@ -45,5 +47,7 @@ def settle(*, verbose: bool = False) -> None:
     """
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+    logs.settle()
+    logs.listen()
     if not verbose:
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")

@@ -1,5 +1,6 @@
 """The one place where a shard's share of a segment becomes a Prefect task."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from flows import logs
 from flows.crews import Crew, Watching, crew
 from flows.parts import Part, Where, parts
 from flows.states import answer, in_states
@@ -24,6 +26,7 @@ from tasks.engine.rows import Commit
 from tasks.pipeline import Run, work
 from tasks.rounds import Job, Mapper
 
+_log = logging.getLogger("fedbench")
 Progress = Callable[[str, int, int], None]
 Future = PrefectFuture[dict[str, Commit]]
 Submit = Callable[[Part, Job], Future]
@@ -74,7 +77,7 @@ def infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
     retry_condition_fn=infrastructure_only,
 )
 @in_states
-def run_shard(part: str, shard: int, do: Callable[[], dict[str, Commit]]) -> dict[str, Commit]:  # noqa: ARG001 - names
+def run_shard(part: str, shard: int, do: Callable[[], dict[str, Commit]]) -> dict[str, Commit]:
     """Do one shard's share of a segment. The workspace, not Prefect, knows what is done; results stay small.
 
     Args:
@@ -82,7 +85,13 @@ def run_shard(part: str, shard: int, do: Callable[[], dict[str, Commit]]) -> dic
         shard: The shard's place in the plan, likewise.
         do: Does it. A callable holds its job from Prefect, which would search every row of it for futures.
     """
-    return do()
+    started = time.monotonic()
+    with logs.about(stage=part, shard=shard):
+        commits = do()
+        seconds = round(time.monotonic() - started, 3)
+        rows = {name: commit.owed for name, commit in commits.items() if name in part.split("-")} or None
+        _log.info("%s %05d took %.1f s", part, shard, seconds, extra={"seconds": seconds, "rows": rows})
+    return commits
 
 
 # What the sub-flow under way does. Not in its closure: a flow goes to Ray's workers with every task, pickled.
@@ -107,7 +116,11 @@ def prefect_mapper(run: Run) -> Iterator[Mapper]:
             name = Part(segment, Where.HERE).name
             token = _doing.set(partial(_map, name, parts(segment, run.config, run.executor.stages), elsewhere, jobs))
             try:
-                return answer(flow(name=name, flow_run_name=f"{len(jobs)} shards", persist_result=False)(_segment)())
+                return answer(
+                    flow(name=name, flow_run_name=f"{len(jobs)} shard{'s' * (len(jobs) > 1)}", persist_result=False)(
+                        _segment
+                    )()
+                )
             finally:
                 _doing.reset(token)
 

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar, cast
 
 from prefect.client.schemas.objects import State, StateType
 
+from flows import logs
 from tasks.engine.blotting import blotted
 from tasks.engine.errors import BatchesWaiting, FedbenchError, StoppedError, WaitingForReview
 
@@ -44,10 +45,16 @@ def in_states(body: Body) -> Body:
 
     @wraps(body)
     def told(*args: Any, **kwargs: Any) -> Any:
+        logs.listen()
         try:
             return body(*args, **kwargs)
         except FedbenchError as error:
             return ended(error)
+        except Exception as error:
+            # Prefect keeps its words as the run's message, and logs its trace.
+            if blotted(str(error)) != str(error):
+                raise RuntimeError(f"{type(error).__name__}: {blotted(str(error))}") from None
+            raise
 
     return cast(Body, told)
 

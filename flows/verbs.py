@@ -1,5 +1,6 @@
 """What the verbs share: their options, and errors in one line."""
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from flows import quiet
+from flows import logs, quiet
 from flows.options import presets
 from tasks.engine import places
 from tasks.engine.errors import ConfigError, FedbenchError
@@ -57,6 +58,9 @@ def in_words(verb: Callable[..., None]) -> Callable[..., None]:
             with places.settled():
                 verb(*args, **{name: _placed(name, value) for name, value in kwargs.items()})
         except FedbenchError as error:
+            if logs.as_lines():
+                logging.getLogger("fedbench").error("%s", error)
+                raise typer.Exit(error.exit_code) from None
             typer.secho(f"fedbench: {' '.join(error.message.split())}", err=True, fg="red")
             if error.hint:
                 typer.echo(f"  {' '.join(error.hint.split())}", err=True)

@@ -5,6 +5,7 @@ models said, by row: a row measured once under the same parameters is never meas
 (what became of every owed key). A commit that is there is done; nothing else says so.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -21,6 +22,7 @@ from tasks.engine.shards import Shard
 from tasks.engine.stage import Context, Cutter, Failed, Item, Kept, Outcome, Scope, settle
 from tasks.engine.store import Store
 
+_log: Final = logging.getLogger("fedbench")
 # Sources that go through a segment together. Their decoded pictures should fit the image cache for every worker.
 BLOCK: Final = 8
 _NOTHING: Final = digest(())
@@ -243,6 +245,10 @@ class Executor(Measurer):
         """Write the decided rows, then the commit that makes them count."""
         output = self.stages[name].output
         rows = [decided_row(output, key, outcome) for key, outcome in outcomes.items()]
+        for row in rows:
+            if row.status is Status.FAILED:
+                about = {"stage": name, "shard": shard.index, "key": str(row.key)}
+                _log.info("%s of %s failed: %s", name, row.key, row.evidence or row.kind, extra=about)
         commit = Commit(
             fingerprint=fingerprint_,
             part=self.store.write_part(self.folder(name, shard), decided_type(output), rows),
