@@ -19,7 +19,7 @@ def up(
         int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 is 4200, or if taken a free one.")
     ] = 0,
     home: Annotated[
-        Path | None, typer.Option(help="Folder of database, logs and lock; `prefect` in the workspace if left out.")
+        Path | None, typer.Option(help="Folder of database, logs and lock; if left out `prefect` in the workspace.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Runs at once in the pool `cpu`.")] = 2,
     gpus: Gpus = 1,
@@ -34,7 +34,7 @@ def up(
     """
     from flows.serving_up import serve
 
-    serve(workspace, (home or workspace / "prefect"), port, workers, gpus, as_json=json)
+    serve(workspace, home, port, workers, gpus, as_json=json)
 
 
 @app.command()

@@ -19,17 +19,20 @@ from flows.server import trouble
 from flows.serving import Child, environment, only_one, port_for, running, wait_until_up, watch
 from flows.states import STOPPED, WAITING_FOR_REVIEW
 from tasks.engine.errors import WorkspaceError
+from tasks.engine.places import in_bucket, shown
 
 _TOLD: Final = ("Failed", "Crashed", STOPPED, WAITING_FOR_REVIEW)
 
 
-def serve(workspace: Path, home: Path, port: int, workers: int, gpus: int, *, as_json: bool) -> None:
+def serve(workspace: Path, home: Path | None, port: int, workers: int, gpus: int, *, as_json: bool) -> None:
     """Start everything, say where, and watch it until somebody stops us.
 
     Raises:
         WorkspaceError: Something does not start, or does not stay.
     """
-    workspace, home = workspace.absolute(), home.absolute()
+    address = shown(workspace.absolute())
+    # A bucket's folder of copies goes back there; the database stays here, beside it.
+    home = (home or (workspace.parent if in_bucket(address) else workspace) / "prefect").absolute()
     with only_one(home) as lock:
         if lock is None:
             _say_where(running(home), home, as_json=as_json)
@@ -38,9 +41,9 @@ def serve(workspace: Path, home: Path, port: int, workers: int, gpus: int, *, as
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _leave)
         with ExitStack() as stack:
-            reports = stack.enter_context(reports_served(workspace))
+            reports = stack.enter_context(reports_served(workspace.absolute()))
             port = port_for(port)
-            env = environment(home, str(workspace), port, reports)
+            env = environment(home, address, port, reports)
             # A list that grows: whatever is started is ended, the last first, however we end.
             children: list[Child] = []
             stack.callback(_stop, children)
@@ -55,8 +58,12 @@ def serve(workspace: Path, home: Path, port: int, workers: int, gpus: int, *, as
 def _start(children: list[Child], home: Path, env: dict[str, str], workers: int, gpus: int) -> None:
     url, prefect = env["PREFECT_API_URL"], [sys.executable, "-m", "prefect"]
 
+    # The database's password is the server's alone.
+    public = {name: value for name, value in env.items() if not name.endswith("DATABASE_CONNECTION_URL")}
+
     def start(name: str, *command: str) -> Child:
-        child = Child(name, [*prefect, *command], home / f"{name.replace(' ', '-')}.log", env)
+        chosen = env if name == "server" else public
+        child = Child(name, [*prefect, *command], home / f"{name.replace(' ', '-')}.log", chosen)
         children.append(child)
         child.start()
         return child
@@ -66,7 +73,7 @@ def _start(children: list[Child], home: Path, env: dict[str, str], workers: int,
     wait_until_up(start("server", "server", "start", "--host", "127.0.0.1", "--port", port), url)
     ERR.print("deploying", style="dim")
     deploy = [sys.executable, "-m", "flows.cli", "server", "deploy", "--gpus", str(gpus)]
-    done = subprocess.run(deploy, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(deploy, env=public, capture_output=True, text=True, check=False)
     if done.returncode:
         raise WorkspaceError(f"cannot deploy: {' '.join(done.stderr.split())}", f"see {home}")
     for pool, limit in ((CPU, workers), (GPU, gpus)):
