@@ -91,10 +91,29 @@ class LpipsVgg(Lpips):
 
 
 class LpipsSqueeze(Lpips):
-    """The same on SqueezeNet 1.1, whose file is not pinned: nothing carries it."""
+    """The same on SqueezeNet 1.1. No package carries its file; of its sha256 the first digits are known.
+
+    torchvision names a file of weights by them, and checks them when it downloads one.
+    """
 
     weights = ("squeezenet",)
     net: ClassVar[str] = "squeeze"
+    starts: ClassVar[str] = "b8a52dc0"
+
+    @classmethod
+    def check(cls, params: Any) -> None:
+        """As its base, and a WorkspaceError where the file is not torchvision's."""
+        super().check(params)
+        file = weights.path(cls.weights[0])
+        found = weights.hash_file(file)
+        if not found.startswith(cls.starts):
+            raise WorkspaceError(
+                f"{file} is not torchvision's: its sha256 begins with {found[:8]}, not {cls.starts}", "fetch it anew"
+            )
+
+    def __init__(self, params: Any) -> None:
+        self.check(params)
+        super().__init__(params)
 
 
 def _build(torch: Any, net: str, path: Path) -> Any:

@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from schemas.records import Key
-from schemas.score_config import ScoredEditor, ScoreMeasure
+from schemas.score_config import ScoreCut, ScoredEditor, ScoreMeasure
 from schemas.score_steps import Made
-from schemas.scoring import Granularity, PartStatus, RuleParts
+from schemas.scoring import Granularity, PartStatus, RuleParts, State
 from schemas.sections import Adapter as Spec
 from tasks.distances import DISTANCES
 from tasks.engine.images import ImageStore, Picture
@@ -19,6 +19,7 @@ from tasks.engine.store import Store
 from tasks.faces import ANALYZERS
 from tasks.faces.geometry import face_mask
 from tasks.metrics.identity import matched
+from tasks.metrics.score import scored
 from tasks.scoring.parts import ScoreParts
 from tasks.scoring.steps import Entry
 from tests.doors import SHUT
@@ -141,3 +142,18 @@ def test_the_nearest_face_counts_where_none_overlaps() -> None:
     assert matched(box(0, 0, 50, 50), boxes) == 2
     assert matched(box(90, 0, 50, 50), boxes) == 1
     assert matched(box(0, 0, 50, 50), []) is None
+
+
+def test_a_ground_truth_equal_to_its_source_is_nobodys_failure(tmp_path: Path) -> None:
+    DISTANCES.add("difference", Difference)
+    source = photo("astronaut").pixels
+    changed = source.copy()
+    changed[150:180, 200:250] = 90
+    parts = Bench(tmp_path, source, source).measure(changed)
+    assert (parts.lpips_truth, parts.au_truth) == (0, 0)
+    assert parts.lpips_output is not None
+    assert parts.lpips_output > 0
+    for gain in ("lpips", "au"):
+        one = scored(parts, (), ScoreCut.model_validate({"gain": gain, "min_lpips": 0, "min_au": 0}), partial=True)
+        assert (one.state, one.reason, one.score) == (State.UNSCORED, "reg: degenerate", None)
+        assert (one.lpips_ratio, one.au_ratio) == (None, None)

@@ -16,7 +16,7 @@ from tasks.scoring.relatives import Relatives, relatives, without
 from tests.leaderboard.made_up import rows, write
 from tests.leaderboard.test_boards import board
 from tests.providers.loopback import Loopback
-from tests.scoring.runs import Mean, config, rows_of, score
+from tests.scoring.runs import Mean, config, files, rows_of, score
 from tests.scoring.samples import CUT, judged, row, rule
 
 SAME = Unchanged(image="", lpips=0.02, au=0.3)
@@ -182,3 +182,17 @@ def test_states_are_untouched_by_a_status_of_the_noop() -> None:
     faceless = rule(identity=None, identity_status=PartStatus.NO_FACE, faces=0)
     one = scored(faceless, judged(5, 5, 5), CUT, partial=False, noop=Unchanged(image="", lpips=None, au=None))
     assert (one.state, one.noop_ratio) == (State.SCORED, None)
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_no_order_of_editors_changes_a_byte(dataset: Path, tmp_path: Path, count: int) -> None:
+    editors = [
+        {"called": f"e{place}", "adapter": {"name": "fake-plain", "params": {"strength": 100 + place}}}
+        for place in range(count)
+    ]
+    more = {"granularities": ["simple"], "limit": 1, "noop": {"sources": 1}}
+    one = score(tmp_path / "one", config(dataset, None, editors=editors, **more))
+    other = score(tmp_path / "other", config(dataset, None, editors=editors[::-1], **more))
+    assert files(one) == files(other)
+    assert [held.editor for held in one.scores] == sorted(f"e{place}" for place in range(count))
+    assert len({held.whole.score.value for held in one.scores}) > count // 3

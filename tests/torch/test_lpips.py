@@ -73,3 +73,33 @@ def test_an_absent_backbone_is_said_with_the_way_out(monkeypatch: pytest.MonkeyP
     with pytest.raises(WorkspaceError, match="squeezenet") as caught:
         DISTANCES.check("lpips_squeeze", {})
     assert "squeezenet1_1-b8a52dc0.pth" in caught.value.hint
+
+
+def test_a_squeezenet_of_another_origin_is_refused_and_the_right_one_measures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import torch
+    import torchvision
+
+    from tasks.distances.lpips import LpipsSqueeze
+
+    monkeypatch.setenv("FEDBENCH_CACHE", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / ".cache/torch/hub/checkpoints/squeezenet1_1-b8a52dc0.pth"
+    file.parent.mkdir(parents=True)
+    torch.manual_seed(0)
+    backbone = torchvision.models.squeezenet1_1(weights=None)
+    torch.save(backbone.state_dict(), file)
+    with pytest.raises(WorkspaceError, match="is not torchvision's"):
+        DISTANCES.check("lpips_squeeze", {})
+    # Random weights of the right shape stand for the file, which nothing carries: what is computed of them is checked.
+    monkeypatch.setattr(LpipsSqueeze, "starts", weights.hash_file(file)[:8])
+    DISTANCES.check("lpips_squeeze", {})
+    one, other = pair()
+    distance = LpipsSqueeze(LpipsSqueeze.Params())
+    found = distance.between(one, other)
+    assert distance.between(one, one) == 0
+    tensors = [torch.from_numpy(each.transpose(2, 0, 1)[None].astype(np.float32) / 127.5 - 1) for each in (one, other)]
+    assert found == pytest.approx(float(distance._model(*tensors)), abs=1e-6)
+    mine = dict(distance._model.net.named_parameters())
+    assert any(torch.equal(value, backbone.features[0].weight) for value in mine.values())
