@@ -13,6 +13,7 @@ from rich.text import Text
 from flows.console import ERR, OUT, print_json
 from tasks.engine.errors import ConfigError
 from tasks.engine.images import ImageStore
+from tasks.engine.places import shown, shown_uri
 from tasks.engine.store import Store
 from tasks.leaderboard.entrants import ScoredRun, opened
 from tasks.report.funnel import because
@@ -59,14 +60,14 @@ def show_agreement(
     }
     page = write_page(_name(path), Store(workspace), asked=asked, found=found, parts=parts, told=told)
     if as_json:
-        print_json(told | {"page": str(page)})
+        print_json(told | {"page": shown(page)})
         return
     for one in asked:
         OUT.print(_table(one, [row for row in found if row.question == one.question]))
         if one.question in parts:
             OUT.print(_ablated(one.question, parts[one.question]))
     _say_what_lacks(lost, len(pairs), unused, lacking)
-    OUT.print(Text(f"page      {page.as_uri()}"), soft_wrap=True)
+    OUT.print(Text(f"page      {shown_uri(page)}"), soft_wrap=True)
 
 
 def metric_of(text: str) -> Chosen:

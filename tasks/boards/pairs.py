@@ -121,7 +121,7 @@ def annotate(question: Question, name: str, key: bytes, luck: random.Random, how
 
 def studies(store: Store) -> list[str]:
     """The studies of a workspace, by name."""
-    return sorted(path.parent.name for path in store.root.glob(f"{ROOT}/*/{PAIRS}"))
+    return [name.split("/")[1] for name in store.names(f"{ROOT}/*/{PAIRS}")]
 
 
 def read_study_pairs(store: Store, study: str) -> list[StudyPair]:

@@ -175,8 +175,8 @@ def _folder(name: str, params: dict[str, Any]) -> str:
 
 def _known(store: Store, folder: str) -> dict[str, dict[str, Measured]]:
     held: dict[str, dict[str, Measured]] = {}
-    for path in sorted(store.path(folder).glob("part-*.parquet")):
-        _keep(held, store.read_part(folder, path.name, Measured))
+    for name in store.names(f"{folder}/part-*.parquet"):
+        _keep(held, store.read_part(folder, name.rpartition("/")[2], Measured))
     return held
 
 

@@ -1,20 +1,46 @@
 """Which pairs of outputs people compare: drawn by seed, balanced over editors, expressions and sources. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
+from typing import NamedTuple
 
+from schemas.expressions import Expression
 from schemas.records import Key
-from schemas.scoring import ScoreRow
+from schemas.scoring import Granularity, ScoreRow
 from schemas.studies import StudyPair
 from tasks.engine.fingerprint import fingerprint
 
-# What an editor pair is balanced over: the target expression, under one instruction.
-Cell = tuple[str, str]
+
+class Output(NamedTuple):
+    """What of a row is needed, so that a hundred editors fit into memory."""
+
+    editor: str
+    key: Key
+    triplet: str
+    subject: str
+    granularity: Granularity
+    target: Expression
+    source_expression: Expression
+    instruction: str
+    source_image: str
+    truth_image: str
+    image: str
+
+    @classmethod
+    def of(cls, row: ScoreRow) -> "Output":
+        told = {name: getattr(row, name) for name in cls._fields if name != "key"}
+        return cls(key=Key(row.pool, row.source_id), **told)
+
+
 Editors = tuple[str, str]
+# By triplet and instruction: every editor's output.
+Outputs = Mapping[tuple[str, str], Mapping[str, Output]]
+# Of two editors, what is left by target and instruction, in the order of a hash.
+Left = dict[tuple[str, str], list[tuple[Output, Output]]]
 
 
-def balanced(rows: Sequence[ScoreRow], number: int, seed: int) -> tuple[list[StudyPair], int]:
+def balanced(rows: Iterable[ScoreRow], number: int, seed: int) -> tuple[list[StudyPair], int]:
     """So many pairs of outputs for one triplet and instruction, or as many as there are.
 
     Each step takes the pair of editors that was taken least (then those two whom fewest pairs show), of it the target
@@ -30,57 +56,53 @@ def balanced(rows: Sequence[ScoreRow], number: int, seed: int) -> tuple[list[Stu
         The pairs in the order of their choice, and how many more would show two equal pictures, which nobody is asked
         about.
     """
-    outputs: dict[tuple[str, str], dict[str, ScoreRow]] = defaultdict(dict)
+    outputs: dict[tuple[str, str], dict[str, Output]] = defaultdict(dict)
     for row in rows:
         if row.image:
-            outputs[row.triplet, str(row.granularity)][row.editor] = row
-    left: dict[Editors, dict[Cell, list[StudyPair]]] = defaultdict(lambda: defaultdict(list))
-    equal = 0
-    for held in outputs.values():
-        for a, b in combinations(sorted(held), 2):
-            if held[a].image == held[b].image:
-                equal += 1
-            else:
-                pair = _pair(held[a], held[b])
-                left[a, b][pair.target, str(pair.granularity)].append(pair)
-    luck = {editors: fingerprint("editors", seed, list(editors)) for editors in left}
-    for cells in left.values():
-        for pairs in cells.values():
-            pairs.sort(key=lambda one: fingerprint("pair", seed, one.triplet, str(one.granularity), one.a, one.b))
-    return list(_drawn(left, luck, number)), equal
-
-
-def _drawn(left: dict[Editors, dict[Cell, list[StudyPair]]], luck: dict[Editors, str], number: int) -> list[StudyPair]:
-    taken: Counter[object] = Counter()
+            outputs[row.triplet, str(row.granularity)][row.editor] = Output.of(row)
+    alike = (Counter(one.image for one in held.values()) for held in outputs.values())
+    equal = sum(count * (count - 1) // 2 for counts in alike for count in counts.values())
     found: list[StudyPair] = []
-    while left and len(found) < number:
-        editors = min(left, key=lambda one: (taken[one], taken[one[0]] + taken[one[1]], luck[one]))
-        cells = left[editors]
-        cell = min(cells, key=lambda one: (taken[editors, one], taken["cell", one], one))
-        place = min(range(len(cells[cell])), key=lambda at: (taken["source", cells[cell][at].subject], at))
-        pair = cells[cell].pop(place)
-        taken.update([editors, *editors, (editors, cell), ("cell", cell), ("source", pair.subject)])
+    for pair in _drawn(outputs, seed):
+        if len(found) == number:
+            break
         found.append(pair)
-        if not cells[cell]:
-            del cells[cell]
+    return found, equal
+
+
+def _drawn(outputs: Outputs, seed: int) -> Iterator[StudyPair]:
+    every = combinations(sorted({editor for held in outputs.values() for editor in held}), 2)
+    luck = {editors: fingerprint("editors", seed, list(editors)) for editors in every}
+    left: dict[Editors, Left] = {}
+    taken: Counter[object] = Counter()
+    while luck:
+        editors = min(luck, key=lambda one: (taken[one], taken[one[0]] + taken[one[1]], luck[one]))
+        cells = left[editors] if editors in left else left.setdefault(editors, _cells(outputs, editors, seed))
         if not cells:
-            del left[editors]
-    return found
+            del luck[editors]
+            continue
+        cell = min(cells, key=lambda one: (taken[editors, one], taken["cell", one], one))
+        held = cells[cell]
+        place = min(range(len(held)), key=lambda at: (taken["source", held[at][0].subject], at))
+        a, b = held.pop(place)
+        if not held:
+            del cells[cell]
+        taken.update([editors, *editors, (editors, cell), ("cell", cell), ("source", a.subject)])
+        yield _pair(a, b)
 
 
-def _pair(a: ScoreRow, b: ScoreRow) -> StudyPair:
-    return StudyPair(
-        key=Key(a.pool, a.source_id),
-        triplet=a.triplet,
-        subject=a.subject,
-        granularity=a.granularity,
-        target=a.target,
-        source_expression=a.source_expression,
-        instruction=a.instruction,
-        source_image=a.source_image,
-        truth_image=a.truth_image,
-        a=a.editor,
-        b=b.editor,
-        a_image=a.image,
-        b_image=b.image,
-    )
+def _cells(outputs: Outputs, editors: Editors, seed: int) -> Left:
+    """All pairs of two editors whose pictures differ."""
+    cells: Left = defaultdict(list)
+    for held in outputs.values():
+        a, b = (held.get(editor) for editor in editors)
+        if a and b and a.image != b.image:
+            cells[str(a.target), str(a.granularity)].append((a, b))
+    for pairs in cells.values():
+        pairs.sort(key=lambda both: fingerprint("pair", seed, both[0].triplet, str(both[0].granularity), list(editors)))
+    return cells
+
+
+def _pair(a: Output, b: Output) -> StudyPair:
+    told = {name: value for name, value in a._asdict().items() if name not in ("editor", "image")}
+    return StudyPair(**told, a=a.editor, b=b.editor, a_image=a.image, b_image=b.image)

@@ -76,7 +76,7 @@ def make(
             )
     before = held.read_study_pairs(store, name)
     number = max(number, len(before))
-    pairs, equal = balanced([row for run in runs for row in score_rows(run)], number, seed)
+    pairs, equal = balanced((row for run in runs for row in score_rows(run)), number, seed)
     if not pairs:
         raise ConfigError(
             f"no two editors of {', '.join(run.manifest.name for run in runs)} have different outputs for one triplet",

@@ -58,7 +58,7 @@ def test_pairs_are_balanced_and_a_larger_number_adds_to_them() -> None:
     assert len({(one.triplet, one.a, one.b) for one in more}) == 36
     assert set(Counter((one.a, one.b) for one in more).values()) == {6}, "each of six pairs of editors"
     assert set(Counter(one.target for one in more).values()) == {12}
-    assert set(Counter(one.subject for one in more).values()) == {3}
+    assert set(Counter(one.subject for one in more).values()) <= {2, 3, 4}, "sources come after editors and targets"
     assert all(one.a < one.b for one in more)
     assert balanced(list(reversed(outputs())), 36, seed=3)[0] == more, "the order of rows decides nothing"
     assert balanced(outputs(), 36, seed=4)[0] != more
