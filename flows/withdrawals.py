@@ -13,6 +13,7 @@ from flows.console import OUT, print_json
 from tasks.dataset.texts import recover
 from tasks.dataset.withdrawn import Edition, clean, look, withdrawn_in
 from tasks.engine.errors import ConfigError
+from tasks.engine.places import shown
 from tasks.engine.store import Store
 from tasks.withdrawal import withdraw as withdrawal
 from tasks.withdrawal.withdraw import Found, Wish
@@ -21,7 +22,8 @@ OUT_OF_REACH: Final = (
     "the photos themselves: they stay where the pool reads them",
     "exports, and releases written with --out, unless --dataset named them",
     "what was uploaded or handed on, and the caches of whoever loaded it (~/.cache/huggingface/datasets)",
-    "backups and snapshots of this disk, and models trained on the data",
+    "backups and snapshots of this disk or bucket, older versions of objects where it keeps them",
+    "models trained on the data",
 )
 
 
@@ -37,7 +39,7 @@ def withdraw_and_show(
 ) -> None:
     """Withdraw sources, or only say what would go."""
     if not any((workspace / folder).is_dir() for folder in ("runs", "accuracy")):
-        raise ConfigError(f"{workspace} is no workspace: nothing was built there", "give --workspace")
+        raise ConfigError(f"{shown(workspace)} is no workspace: nothing was built there", "give --workspace")
     store = Store(workspace.resolve())
     wish = Wish(keys, person, folders, reason, datetime.now().astimezone().date().isoformat())
     providers: list[str] = []
@@ -118,7 +120,9 @@ def _print(found: Found, providers: Sequence[str], *, dry_run: bool) -> None:
 def _print_editions(editions: Sequence[Edition], *, dry_run: bool) -> None:
     for one in editions:
         if one.gone:
-            OUT.print(Text(f"{'would lose' if dry_run else 'lost':<11}{one.gone} rows: {one.folder}"), soft_wrap=True)
+            OUT.print(
+                Text(f"{'would lose' if dry_run else 'lost':<11}{one.gone} rows: {shown(one.folder)}"), soft_wrap=True
+            )
     clean_ones = sum(not one.gone for one in editions)
     if clean_ones:
         OUT.print(f"{clean_ones} other data sets, releases and packs hold no row of theirs.")

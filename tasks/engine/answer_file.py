@@ -86,7 +86,7 @@ class AnswerFile:
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if self._journal and isinstance(db, Recorder):
-                self._journal.compact(db, at_least=0)
+                self._journal.compact(db, now=True)
 
     def settle(self) -> None:
         """Commit the notes that wait."""

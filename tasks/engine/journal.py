@@ -84,10 +84,10 @@ class Journal:
         self._n += 1
         self._held[name] = len(body)
 
-    def compact(self, db: Recorder, *, at_least: int = _LEAST) -> None:
-        """Put the whole file, where the journal has grown to half of it, and delete what it holds."""
+    def compact(self, db: Recorder, *, now: bool = False) -> None:
+        """Put the whole file, where the journal has grown to half of it or at once, and delete what it holds."""
         grown = sum(size for name, size in self._held.items() if name.endswith(".json"))
-        if not self._n or grown < max(at_least, self._path.stat().st_size // 2 if at_least else 0):
+        if not self._n or (not now and grown < max(_LEAST, self._path.stat().st_size // 2)):
             return
         aside = self._path.with_name(f"{FILE}.snapshot")
         aside.unlink(missing_ok=True)

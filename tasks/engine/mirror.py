@@ -27,6 +27,8 @@ HERE: Final = re.compile(
 )
 # Never another under its name.
 FIXED: Final = re.compile(r"(images|answers|edits)/|(.*/)?part-[0-9a-f]{32}\.parquet$|.*/thumbs/")
+# Known by its name alone; it is deleted by `remove`, never by path.
+_NAMED: Final = re.compile(r"(images|answers|edits)/")
 # Put by other threads while work goes on; whatever commits waits for them.
 LATER: Final = re.compile(r"(images|edits)/|.*/thumbs/")
 # Listed when something in it is first asked for: a listing holds 1,000 names, and there are more pictures than that.
@@ -167,7 +169,7 @@ class Mirror:
             self._note(name, None)
             self.copies.drop(name)
             return None
-        self.copies.keep(name, got.data, None if FIXED.match(name) else got.etag)
+        self.copies.keep(name, got.data, None if _NAMED.match(name) else got.etag)
         self._note(name, Listed(got.etag, len(got.data)))
         return got.data
 
@@ -198,7 +200,7 @@ class Mirror:
     def put(self, name: str, data: bytes) -> None:
         """Put an object now, then keep the copy."""
         put = self.bucket.put(name, data)
-        self.copies.keep(name, data, None if FIXED.match(name) else put.etag)
+        self.copies.keep(name, data, None if _NAMED.match(name) else put.etag)
         self._note(name, put)
 
     def settle(self) -> None:

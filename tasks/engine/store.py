@@ -1,6 +1,5 @@
 """The workspace on disk: immutable Parquet parts, and small JSON files whose appearance is the commit."""
 
-import fcntl
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from tasks.engine import sync
 from tasks.engine.disk import disk
 from tasks.engine.errors import WorkspaceError
 from tasks.engine.fingerprint import sha256
+from tasks.engine.folder_lock import alone
 from tasks.engine.mirror import HERE, Mirror
 from tasks.engine.places import gate, mirror_at
 
@@ -135,13 +135,18 @@ class Store:
             return far.names(pattern)
         return sorted(path.relative_to(self.root).as_posix() for path in self.root.glob(pattern))
 
+    def fetch(self) -> None:
+        """Fetch all that a bucket has, pictures and rows, for whoever reads everything by path."""
+        if self._mirror:
+            sync.fetch(self._mirror, "")
+
     def push(self, folder: str) -> None:
         """Bring into the bucket, if there is one, what was written by path below a folder; its manifest last."""
         if self._mirror:
             sync.push(self._mirror, folder)
 
     def others_write(self, whether: bool) -> None:
-        """Say whether workers elsewhere write stages meanwhile."""
+        """Whether workers elsewhere write stages meanwhile."""
         if self._mirror:
             self._mirror.others_write = whether
 
@@ -273,28 +278,9 @@ class Store:
         path = self.root.parent / "lock" if self._mirror else self.path("lock")
         with ExitStack() as stack:
             with gate(self.root) if self._mirror else nullcontext():
-                stack.enter_context(self._flock(path))
+                stack.enter_context(alone(path, self.where))
             # What a killed writer left half-written; only the lock's holder may remove it.
             shutil.rmtree(self.path("tmp"), ignore_errors=True)
             if self._mirror:
                 stack.enter_context(sync.held(self._mirror))
             yield
-
-    @contextmanager
-    def _flock(self, path: Path) -> Iterator[None]:
-        with disk(path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                owner = os.read(descriptor, 32).decode() or "unknown"
-                raise WorkspaceError(
-                    f"the workspace {self.where} is in use by process {owner}", "wait for it, or use --workspace"
-                ) from None
-            with disk(path):
-                os.ftruncate(descriptor, 0)
-                os.write(descriptor, str(os.getpid()).encode())
-            yield
-        finally:
-            os.close(descriptor)

@@ -52,13 +52,16 @@ def _settle_copies(mirror: Mirror, listings: dict[str, dict[str, Listed]], *, ev
         listing = listings.get(name.partition("/")[0] if "/" in name else "")
         if not HERE.match(name) and listing is not None and name not in listing:
             mirror.copies.drop(name)
+    for name in list(mirror.copies.noted()):
+        if not mirror.copies.path(name).exists():
+            mirror.copies.drop(name)  # whoever cleared the cache meant the copies alone
     mirror.copies.sweep()
     catch_up(mirror)
 
 
 def fetch(mirror: Mirror, folder: str) -> None:
-    """Fetch all below a folder: what was left for when it is read."""
-    _fetch(mirror, mirror.below(folder), everything=True)
+    """Fetch all below a folder, or all there is: what was left for when it is read."""
+    _fetch(mirror, mirror.below(folder) if folder else mirror.bucket.listing(), everything=True)
 
 
 def _fetch(mirror: Mirror, listing: dict[str, Listed], *, everything: bool) -> None:

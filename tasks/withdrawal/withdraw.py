@@ -81,6 +81,7 @@ def look(store: Store, wish: Wish) -> Found:
         ConfigError: Nobody knows a key, or a folder cannot be cleaned.
         WorkspaceError: Something in the workspace cannot be read.
     """
+    store.fetch()
     state = read_withdrawals(store)
     asked = [parse(key) for key in wish.keys]
     if not (asked or wish.folders or state.unfinished):
