@@ -8,7 +8,7 @@ HASHED := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),1)
 LOCKS := $(if $(HASHED),requirements/hashes,requirements)
 INSTALL := -m pip install --quiet --no-deps $(if $(HASHED),--require-hashes)
 
-.PHONY: demo test test-slow test-torch test-s3 test-studio test-hosting test-ray s3 torch ray studio server audit hashes check clean
+.PHONY: chaos demo test test-slow test-torch test-s3 test-studio test-hosting test-ray s3 torch ray studio server audit hashes check clean
 
 demo: $(VENV)/base  ## Build a small real data set from photos inside installed packages
 	$(BIN)/fedbench demo --workspace $(WORKSPACE)
@@ -30,6 +30,9 @@ test-studio: $(VENV)/dev  ## Run the tests of human review against a real Label 
 
 test-hosting: $(VENV)/dev .venv-audit/done  ## Lint infra/, and run its processes here: Postgres from Debian's packages
 	PATH="$(CURDIR)/.venv-audit/bin:$$PATH" $(BIN)/python -m pytest -m hosting tests/hosting
+
+chaos: $(VENV)/dev  ## Builds of 300 sources, killed, starved and damaged: ROUNDS=20 MINUTES=10 SEED=...
+	CHAOS_ROUNDS=$(ROUNDS) CHAOS_MINUTES=$(MINUTES) CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -m chaos tests/chaos
 
 audit: .venv-audit/done  ## Known vulnerabilities of what the locks pin; OSV=all.zip where no service can be reached
 	.venv-audit/bin/python requirements/audit.py $(if $(OSV),--osv $(OSV))

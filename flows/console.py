@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 import prompts
 from flows import logs
 from flows.options import assign, validate
+from flows.terminal import SafeConsole
 from schemas.config import BuildConfig
 from schemas.outcomes import Status
 from tasks.dataset.verify import verified_words, verify
@@ -30,15 +30,16 @@ from tasks.engine.store import Store
 from tasks.engine.tombstones import read_withdrawals
 from tasks.pipeline import Run, open_run
 from tasks.report.funnel import funnel_table
+from tasks.report.plain import ascii_controls
 from tasks.results import Result, finish_if_done, saved_config
 
-OUT = Console()
-ERR = Console(stderr=True)
+OUT = SafeConsole()
+ERR = SafeConsole(stderr=True)
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.write(ascii_controls(json.dumps(value, indent=1, ensure_ascii=False, default=str)) + "\n")
 
 
 def show_config(config: BuildConfig, *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from flows import logs, quiet
 from flows.options import presets
 from tasks.engine import places
 from tasks.engine.errors import ConfigError, FedbenchError
+from tasks.report.plain import plain
 
 Workspace = Annotated[
     Path,
@@ -61,9 +62,9 @@ def in_words(verb: Callable[..., None]) -> Callable[..., None]:
             if logs.as_lines():
                 logging.getLogger("fedbench").error("%s", error)
                 raise typer.Exit(error.exit_code) from None
-            typer.secho(f"fedbench: {' '.join(error.message.split())}", err=True, fg="red")
+            typer.secho(f"fedbench: {plain(' '.join(error.message.split()))}", err=True, fg="red")
             if error.hint:
-                typer.echo(f"  {' '.join(error.hint.split())}", err=True)
+                typer.echo(f"  {plain(' '.join(error.hint.split()))}", err=True)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             typer.echo("fedbench: stopped; run the same command again to go on", err=True)

@@ -6,9 +6,13 @@ from typing import Any, Final
 import jinja2
 
 from tasks.engine.fingerprint import fingerprint
+from tasks.report.plain import in_markdown
 
 TEMPLATES: Final = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent), undefined=jinja2.StrictUndefined, trim_blocks=True
+    loader=jinja2.FileSystemLoader(Path(__file__).parent),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    finalize=in_markdown,
 )
 
 

@@ -1,11 +1,10 @@
 """The report: HTML that opens from disk, without network or script, and is the same bytes for the same run."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 import jinja2
 
@@ -20,6 +19,7 @@ from tasks.pilot import pilot_file
 from tasks.pipeline import Run
 from tasks.report import funnel, mix, recipe
 from tasks.report.lean import GROUPINGS
+from tasks.report.plain import plain
 from tasks.report.sheets import Sheet, sheet
 from tasks.report.survey import Survey
 from tasks.report.thumbs import Thumbs
@@ -133,7 +133,7 @@ def environment() -> jinja2.Environment:
     environment.globals.update(
         EXPRESSIONS=EXPRESSIONS, CUTS=mix.CUTS, GROUPINGS=GROUPINGS, because=funnel.because, page_of=_page_of
     )
-    environment.filters.update(number=_number, percent=_percent, plain=_plain)
+    environment.filters.update(number=_number, percent=_percent, plain=plain)
     return environment
 
 
@@ -148,8 +148,3 @@ def _number(value: float | None, digits: int = 2) -> str:
 
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.0f} %"
-
-
-def _plain(value: Any) -> str:
-    """Text without control characters and marks that turn the reading direction, which a page would obey."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", "\ufffd", str(value))

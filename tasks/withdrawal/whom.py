@@ -87,13 +87,20 @@ def threshold(store: Store) -> float:
     return min((run.screen.cut.same_identity for run in runs if run), default=ScreenCut().same_identity)
 
 
-def parse(text: str) -> Key:
+def parse(text: str, known: Collection[Key] = ()) -> Key:
     """The source that a key as reports show it is about; a candidate's names its source.
+
+    Args:
+        text: The key.
+        known: Keys that may be meant: the name of a pool may hold a slash.
 
     Raises:
         ConfigError: It is no key.
     """
     source = re.sub(r":\w+@[^:@]+#\d+$", "", text)
+    for key in known:
+        if str(key) == source:
+            return key
     pool, slash, source_id = source.partition("/")
     if not (pool and slash and source_id):
         raise ConfigError(f"'{text}' is no key", "give it as reports show it: pool/source_id")

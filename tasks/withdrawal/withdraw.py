@@ -83,10 +83,10 @@ def look(store: Store, wish: Wish) -> Found:
     """
     store.fetch()
     state = read_withdrawals(store)
-    asked = [parse(key) for key in wish.keys]
-    if not (asked or wish.folders or state.unfinished):
+    if not (wish.keys or wish.folders or state.unfinished):
         raise ConfigError("nobody to withdraw", "give a key as reports show it: pool/source_id")
     known = traces(store)
+    asked = [parse(key, known) for key in wish.keys]
     folders = _folders(store, wish, state)
     before = Withdrawn.of(store)
     sources = {key for edition in look_at_editions(folders, ()) for key in edition.sources}
