@@ -112,12 +112,13 @@ def _conflicts(
     family: str, name: str, tuned: tuple[str, ...], others: list[tuple[str, str, str, str]]
 ) -> Iterator[str]:
     """In words, once each. A family is the model's, an adapter's name that of its kind: equal ones are relatives."""
-    told: dict[str, None] = {}
+    told: dict[str, dict[str, None]] = {}
     for role, label, theirs, adapter in others:
         if family and family == theirs:
-            told[f"same family as {role} {label}"] = None
+            told.setdefault("same family as", {})[f"{role} {label}"] = None
         elif not family and role.endswith(" editor") and adapter == name:
-            told[f"the same as {role} {label}"] = None
+            told.setdefault("the same as", {})[f"{role} {label}"] = None
         elif adapter in tuned:
-            told[f"tuned against {role} {label}"] = None
-    yield from told
+            told.setdefault("tuned against", {})[f"{role} {label}"] = None
+    for how, whom in told.items():
+        yield f"{how} {' and '.join(whom)}"
