@@ -26,7 +26,7 @@ from tasks.engine.execute import Executor
 from tasks.engine.fingerprint import fingerprint
 from tasks.engine.images import ImageStore
 from tasks.engine.lineage import editions, lineage
-from tasks.engine.places import in_bucket, place
+from tasks.engine.places import in_bucket, look_again, place
 from tasks.engine.rows import Commit
 from tasks.engine.shards import Shard, order, plan
 from tasks.engine.stage import Context, Stage
@@ -125,6 +125,8 @@ def open_run(workspace: Path, config: BuildConfig, *, extend: bool = True) -> Ru
         ConfigError: A pool, an adapter or a parameter is wrong.
         WorkspaceError: The workspace cannot be used, or a withdrawal has to be finished first.
     """
+    if not extend:
+        look_again(workspace)
     withdrawn = Withdrawn.of(Store(workspace))
     pools = open_pools(config)
     known = editions(Store(workspace), f"runs/{config.name}")

@@ -1,7 +1,5 @@
 """One project per annotator: found or made, kept as it should be, and filled with the tasks that it lacks."""
 
-import fcntl
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +19,9 @@ from tasks.boards.studio import Studio
 from tasks.boards.votes import verdict
 from tasks.engine.errors import ConfigError, WorkspaceError
 from tasks.engine.fingerprint import fingerprint, sha256
-from tasks.engine.store import Store, disk
+from tasks.engine.folder_lock import in_turn
+from tasks.engine.places import settled
+from tasks.engine.store import Store
 
 KNOWN: Final = "review/projects.json"
 ADDRESS: Final = f"/data/local-files/?d={FOLDER.removeprefix(ROOT).strip('/')}/"
@@ -47,15 +47,9 @@ class Opened:
 @contextmanager
 def one_at_a_time(store: Store, what: str = "lock") -> Iterator[None]:
     """Wait until nobody else on this workspace opens or collects (or does `what`, a file name)."""
-    path = store.path(f"review/{what}")
-    with disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    # A server that listens would hold a bucket for as long as it does.
+    with in_turn(store.path(f"review/{what}")), settled():
         yield
-    finally:
-        os.close(descriptor)
 
 
 def accounts(studio: Studio, names: Sequence[str]) -> dict[str, int]:

@@ -37,3 +37,16 @@ def alone(path: Path, what: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Hold a lock file; wait while another process holds it."""
+    with disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -50,6 +50,7 @@ class Mirror:
         before_commit: What is done before anything that commits is put.
         holding: Guards the taking of the lease.
         seen: ETag of the lease when the listings were taken, None where there was none.
+        looked: When they were taken; seconds, monotonic.
     """
 
     def __init__(self, bucket: Bucket, copies: Copies) -> None:
@@ -60,6 +61,7 @@ class Mirror:
         self.before_commit: list[Callable[[], None]] = []
         self.holding = threading.RLock()
         self.seen: str | None = ""
+        self.looked = 0.0
         self.take_lease: Callable[[], None] = lambda: None
         self._index: dict[str, dict[str, Listed]] = {}
         self._unlisted: set[str] = set()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from tasks.engine.mirror import Mirror
 
 CACHE: Final = "FEDBENCH_CACHE"
 _MARK: Final = "fedbench-bucket.json"
+_STALE_S: Final = 5.0
 _S3: Final = re.compile(r"s3:/+(?=[^/])")  # a `Path` of an address has lost a slash
 
 _lock = threading.RLock()
@@ -52,6 +54,17 @@ def place(text: str | Path, *, look: bool = True, everything: bool = False) -> P
         with _alone(mirror.copies.root) as alone:
             sync.pull(mirror, everything=everything, alone=alone)
     return mirror.copies.root
+
+
+def look_again(root: Path) -> None:
+    """Take a bucket's state anew where it was taken a while ago, as by a process that waits for people.
+
+    Raises:
+        WorkspaceError: The bucket cannot be used.
+    """
+    mirror = mirror_at(root)
+    if mirror and mirror.listed and mirror.lease is None and time.monotonic() - mirror.looked > _STALE_S:
+        place(mirror.bucket.url)
 
 
 def mirror_at(root: Path) -> Mirror | None:

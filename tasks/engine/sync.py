@@ -5,6 +5,7 @@ that nobody reads a mixture, and a kill leaves no data set rather than half of o
 """
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
@@ -42,6 +43,7 @@ def pull(mirror: Mirror, *, everything: bool = False, alone: bool = True) -> Non
         mirror.copies.forget_all()  # somebody was withdrawn elsewhere: no picture of theirs may stay here
     mirror.learn(listings, set(tops) & many)
     mirror.seen = here[LEASE].etag if LEASE in here else None
+    mirror.looked = time.monotonic()
     if alone:
         _settle_copies(mirror, listings, everything=everything)
 

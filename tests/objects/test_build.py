@@ -1,5 +1,6 @@
 """A build in a bucket: the same bytes as in a folder, few requests, and the rest of a killed one elsewhere."""
 
+import json
 import shutil
 import urllib.request
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from tasks.engine.bucket import Bucket
 from tasks.engine.images import ImageStore
-from tasks.engine.places import mirror_at, place
+from tasks.engine.places import look_again, mirror_at, place, settled
 from tasks.engine.store import Store
 from tests import fakes
 from tests.objects.conftest import elsewhere, forget
@@ -81,3 +82,25 @@ def test_a_picture_has_an_address_for_a_browser(bucket: Bucket, tmp_path: Path) 
     with urllib.request.urlopen(address) as answer:
         assert (answer.read(), answer.headers["Content-Type"]) == (b"its bytes", "image/png")
     assert Store(tmp_path).presigned(ImageStore.path("0" * 64), 60) is None
+
+
+def test_single_writes_hold_the_workspace_no_longer_than_they_last(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(place(bucket.url))
+    with settled():
+        store.write_json("review/answers.json", [1])
+        store.path("crashes.log").write_text("by path")
+        assert json.loads((bucket.get("lease.json") or pytest.fail("no lease")).data)["holder"]
+    assert not json.loads((bucket.get("lease.json") or pytest.fail("no lease")).data)["holder"]
+    elsewhere(monkeypatch, tmp_path / "other")
+    other = Store(place(bucket.url))
+    assert (other.read_json("review/answers.json"), other.path("crashes.log").read_text()) == ([1], "by path")
+    bucket.put("review/answers.json", b"[2]")
+    mirror = mirror_at(other.root)
+    assert mirror is not None
+    look_again(other.root)
+    assert other.read_json("review/answers.json") == [1], "a look costs requests: one is enough for a while"
+    mirror.looked -= 60
+    look_again(other.root)
+    assert other.read_json("review/answers.json") == [2]
