@@ -23,8 +23,13 @@ _ALWAYS: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_task_oom_retries": "3"}
 # For a Ray of our own. Whatever its name says, the first makes Ray listen on the loopback address alone.
 _CLOSED: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 _STORE_BYTES: Final = 128 * 2**20  # shards travel as names; nothing big ever lies in Ray's object store
-# Takes away the folder when our end of its pipe closes, however that comes about: Ray leaves its logs and sockets.
-_JANITOR: Final = 'cat >/dev/null; sleep 2; rm -rf -- "$1"'
+# Cleans up when our end of its pipe closes, however that comes about: Ray leaves its folder, and for a minute helpers
+# that write logs there. Who has a file of the folder open is one of them.
+_JANITOR: Final = """
+cat >/dev/null; sleep 1
+find /proc/[0-9]*/fd -lname "$1/*" 2>/dev/null | cut -d/ -f3 | sort -u | xargs -r kill -9 2>/dev/null
+rm -rf -- "$1"
+"""
 
 
 def check(config: BuildConfig) -> None:
