@@ -51,7 +51,7 @@ def check(config: BuildConfig) -> None:
     if not address():
         raise ConfigError(
             "runner: ray needs a Prefect server that its workers can reach, and none is set",
-            "prefect server start, and PREFECT_API_URL=http://HOST:4200/api",
+            "fedbench server up (or a server of yours), and PREFECT_API_URL=http://HOST:4200/api",
         )
 
 
