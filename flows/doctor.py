@@ -34,6 +34,7 @@ PACKAGES: Final[dict[str, tuple[str, bool]]] = {
     "ai_edge_litert": ("no `fer` voter", False),
     "torch": ("no `vlm` voter: `make torch`", True),
     "transformers": ("no `vlm` voter: `make torch`", True),
+    "prefect_ray": ("no `runner: ray`: `make ray`", True),
     "feat": ("no sample photos, so no demo", True),
     "datasets": ("data sets cannot be loaded here with load_dataset; building and verifying need it not", True),
 }
