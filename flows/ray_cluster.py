@@ -5,10 +5,11 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -81,7 +82,9 @@ def connected(config: BuildConfig, requests: Sequence[Request]) -> Iterator[None
         with _our_signals():
             _start(config, folder)
         _check_nodes(config, requests, ray.nodes())
-        yield
+        # Ray prints there what befell a worker, and JSON may be expected.
+        with redirect_stdout(sys.stderr):
+            yield
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
