@@ -4,6 +4,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -139,6 +140,9 @@ def _start(config: BuildConfig, folder: str) -> None:
             "_temp_dir": folder,
         }
     try:
+        if where and ":" in where:  # Ray would try for minutes
+            host, _, port = where.rpartition(":")
+            socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(where or "local", **settings)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         first = str(error).strip().splitlines()[0]
