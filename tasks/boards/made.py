@@ -22,8 +22,8 @@ QUALITY: Final = 92
 
 def path_of(store: Store, image: str) -> Path:
     """Where a picture of a question lies: among those of the stages, or among the made ones."""
-    path = store.path(ImageStore.path(image))
-    return path if path.exists() else store.path(f"{FOLDER}/{image}.png")
+    name = ImageStore.path(image)
+    return store.local(name if store.exists(name) else f"{FOLDER}/{image}.png")
 
 
 def forget_made(store: Store, image: str) -> None:

@@ -93,6 +93,12 @@ class Store:
         """Where a file lies; in a bucket, its copy, if it was fetched."""
         return self.root / name
 
+    def local(self, name: str) -> Path:
+        """Where a file lies, fetched if a bucket has it."""
+        if far := self._far(name):
+            far.read(name)
+        return self.path(name)
+
     def shown(self, name: str) -> str:
         """A file's place as its reader knows it: a path, or the address in the bucket."""
         return f"{self._mirror.bucket.url}/{name}" if self._mirror else str(self.path(name))
