@@ -194,3 +194,22 @@ def test_a_newer_answer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     ):
         ask(path)
     assert path.read_bytes() == before
+
+
+# -- what a stop tells to delete -----------------------------------------------------------------------------------
+
+
+def test_every_small_file_can_be_deleted_as_stops_advise(built: fakes.Built, tmp_path: Path) -> None:
+    """Before, decisions outlived the measurements they were taken on: numbers were missing, or the build crashed."""
+    kinds = [kind for kind in kinds_of_json(built.run.store.root) if kind.startswith(("stages/", "runs/fakes/plan"))]
+    assert len(kinds) > 20
+    for word in ("measured-", "decided-", "identity-", "plan-"):
+        for place in range(2):
+            fakes.install()
+            copy = Path(shutil.copytree(built.run.store.root, tmp_path / "w"))
+            found = sorted(copy.rglob(f"*{word}*.json")) or sorted(copy.glob("runs/*/plan-*/*.json"))
+            for path in found[place::2]:
+                path.unlink()
+            shutil.rmtree(copy / "datasets")
+            assert fakes.build(copy, SETTINGS).tree() == built.tree(), word
+            shutil.rmtree(copy)

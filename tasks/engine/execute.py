@@ -97,9 +97,11 @@ class Executor(Measurer):
         return fingerprint(stage.cut_identity(), shape(stage.output), list(seen))
 
     def commit(self, name: str, shard: Shard, fingerprint_: str) -> Commit | None:
-        """The published commit of that fingerprint."""
+        """The published commit of that fingerprint, if what it was decided on is there as well."""
         commit = self.store.read_as(f"{self.folder(name, shard)}/decided-{fingerprint_[:32]}.json", Commit)
-        return commit if commit and commit.fingerprint == fingerprint_ else None
+        if commit is None or commit.fingerprint != fingerprint_:
+            return None
+        return commit if not commit.owed or self.is_measured(name, shard) else None
 
     # -- doing it -----------------------------------------------------------------------------------------------
 

@@ -109,6 +109,10 @@ class Measurer:
             stored |= {(row.key, row.input): Answer(row, own) for row in mine}
         return {place[0]: _value(stored[place].value) for place in _places(owed)}
 
+    def is_measured(self, name: str, shard: Shard) -> bool:
+        """Whether there is a file of a shard's answers."""
+        return any(self.store.exists(self._path(name, shard, home)) for home in self.homes(name, shard))
+
     def homes(self, name: str, shard: Shard) -> list[str]:
         """The identities whose files hold a shard's answers, one for each group of keys."""
         return [self.home(name, shard, group) for group in sorted(self.measure_ids[name])]
