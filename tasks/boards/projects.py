@@ -12,19 +12,18 @@ from schemas.reviews import Answer, Question
 from schemas.studies import PairAnswer
 from tasks.boards.access import ADMIN, Access
 from tasks.boards.blind import files_of, item_of, keyed, task
-from tasks.boards.made import path_of
-from tasks.boards.pictures import FOLDER, ROOT, show
+from tasks.boards.pictures import show
 from tasks.boards.questions import GUIDE, remember
+from tasks.boards.served import ADDRESS, add_folder, serve
 from tasks.boards.studio import Studio
 from tasks.boards.votes import verdict
-from tasks.engine.errors import ConfigError, WorkspaceError
-from tasks.engine.fingerprint import fingerprint, sha256
+from tasks.engine.errors import ConfigError
+from tasks.engine.fingerprint import fingerprint
 from tasks.engine.folder_lock import in_turn
 from tasks.engine.places import settled
 from tasks.engine.store import Store
 
 KNOWN: Final = "review/projects.json"
-ADDRESS: Final = f"/data/local-files/?d={FOLDER.removeprefix(ROOT).strip('/')}/"
 BATCH: Final = 1000
 # Told after every batch: project, tasks there, tasks in all.
 Tell = Callable[[str, int, int], None]
@@ -157,16 +156,19 @@ class Desk:
         access, golds = self.access, golds or {}
         every = [question for question, _ in (*asked, *golds.values())]
         with one_at_a_time(self.store), Studio(access.url, access.token(ADMIN)) as studio:
-            accounts(studio, people(self.cut))
+            mark = {
+                (name, single): mark_of(access.key, self.run, name, single=single)
+                for name in people(self.cut)
+                for single in (False, True)
+            }
+            # One look at the server for all of them: what a second opening takes is mostly such looks.
+            found, served = find_projects(studio, self.store, list(mark.values())), False
+            if any(not found.keys() & {mark[name, False], mark[name, True]} for name in people(self.cut)):
+                accounts(studio, people(self.cut))
             remember(self.store, every)
             dues = {name: self._due(name, asked, golds) for name in people(self.cut)}
             show(self.store, access.key, ((one, name) for name, due in dues.items() for one, _ in due))
             opened = []
-            marks = [
-                mark_of(access.key, self.run, name, single=one) for name in people(self.cut) for one in (False, True)
-            ]
-            # One look at the server for all of them: what a second opening takes is mostly such looks.
-            found, served = find_projects(studio, self.store, marks), False
             for name, due in dues.items():
                 for single in (False, True):
                     mine = {
@@ -175,15 +177,14 @@ class Desk:
                         if (len(question.finalists) == 1) is single
                     }
                     if mine:
-                        mark = mark_of(access.key, self.run, name, single=single)
-                        project = _kept(
-                            self.store, studio, found.get(mark), mark, self.settings(name, mark, single=single)
-                        )
+                        one = mark[name, single]
+                        settings = self.settings(name, one, single=single)
+                        project = _kept(self.store, studio, found.get(one), one, settings)
                         if not served:
                             path, image = files_of(access.key, next(iter(mine.values()))[0], name)["left"]
-                            _serve(self.store, studio, project["id"], path, image)
+                            serve(self.store, studio, project["id"], path, image)
                             served = True
-                        opened.append(self._fill(studio, project, mark, Opened(name, single, project["id"]), mine))
+                        opened.append(self._fill(studio, project, one, Opened(name, single, project["id"]), mine))
             return opened
 
     def _due(self, name: str, asked: Sequence[Asked], golds: Mapping[str, Asked]) -> list[Asked]:
@@ -220,6 +221,8 @@ class Desk:
         missing = [item for item in due if item not in there]
         total = len(there) + len(missing)
         self.tell(title, len(there), total)
+        if missing and there:
+            accounts(studio, people(self.cut))  # there is work again: perhaps for somebody who left
         for start in range(0, len(missing), BATCH):
             part = missing[start : start + BATCH]
             who = opened.annotator
@@ -262,33 +265,5 @@ def _kept(
     known = remembered(store, studio.url).get(mark)
     if known is None or known.id != project["id"]:
         remember_project(store, studio.url, mark, Known(id=project["id"]))
-        _add_folder(store, studio, project["id"])
+        add_folder(store, studio, project["id"])
     return project
-
-
-def _add_folder(store: Store, studio: Studio, number: int) -> None:
-    """Have the picture folder served with a project; one row that is there serves it for every project."""
-    path = str(store.path(FOLDER))
-    rows = studio.get("/api/storages/localfiles/", project=number).json()
-    if all(row["path"] != path for row in rows):
-        value = {"project": number, "path": path, "use_blob_urls": True, "title": "pictures"}
-        studio.write("POST", "/api/storages/localfiles/", value)
-
-
-def _serve(store: Store, studio: Studio, number: int, path: str, image: str) -> None:
-    """Look at one picture as an annotator would, before tasks are made that show none.
-
-    Raises:
-        WorkspaceError: It does not come, although the folder was given to a project (once more, if need be).
-    """
-    for tried in range(2):
-        answer = studio.get(ADDRESS + path, missing=(400, 403, 404, 500))
-        if answer.status_code == 200 and sha256(answer.content) == image:
-            return
-        if not tried:
-            _add_folder(store, studio, number)
-    raise WorkspaceError(
-        f"Label Studio does not serve {store.path(f'{FOLDER}/{path}')} (HTTP {answer.status_code}; "
-        f"the picture is {path_of(store, image)})",
-        "it must run with this workspace: fedbench review up",
-    )

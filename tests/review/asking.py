@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from schemas.config import BuildConfig
+from schemas.records import Key
 from schemas.reviews import Answer, Question
 from tasks import pipeline
 from tasks.boards.answers import add
+from tasks.engine.fingerprint import fingerprint
 from tasks.engine.store import Store
 from tasks.waiting import in_review
 from tests import fakes
@@ -26,6 +28,17 @@ def questions(workspace: Path, settings: BuildConfig) -> list[Question]:
     pipeline._worker.cache_clear()
     run = pipeline.open_run(workspace, settings, extend=False)
     return list(in_review(run.executor, run.executor.commits()))
+
+
+def many(workspace: Path, settings: BuildConfig, count: int) -> list[Question]:
+    """So many questions with two finalists, no two about the same source: those of a build under other names."""
+    some = [one for one in questions(workspace, settings) if len(one.finalists) == 2]
+    return [
+        some[number % len(some)].model_copy(
+            update={"digest": fingerprint("many", count, number), "key": Key("many", f"{number:06d}")}
+        )
+        for number in range(count)
+    ]
 
 
 def answer(question: Question, annotator: str, usable: Iterable[str], **fields: Any) -> Answer:
