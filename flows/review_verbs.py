@@ -19,6 +19,9 @@ def up(
     ] = 0,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 8090,
     accounts_only: Annotated[bool, typer.Option("--accounts-only", help="Make the accounts and stop.")] = False,
+    workers: Annotated[
+        int, typer.Option(min=0, max=64, help="Processes of gunicorn, for teams on PostgreSQL; 0: a small server.")
+    ] = 0,
     json: AsJson = False,
 ) -> None:
     """Start Label Studio on this machine, for this workspace; Ctrl-C stops it, and nothing is lost.
@@ -56,7 +59,7 @@ def up(
         import sys
 
         sys.stdout.flush()
-        studio.serve(store, python, port)
+        studio.serve(store, python, port, workers)
 
 
 @app.command("open")

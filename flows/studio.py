@@ -20,7 +20,7 @@ from tasks.engine.store import Store, disk
 ROOT: Final = Path(__file__).parents[1]
 VENV: Final = ROOT / ".venv-studio"
 SERVER: Final = ROOT / "infra" / "studio" / "server.py"
-LOCK: Final = ROOT / "requirements" / "studio.txt"
+LOCKS: Final = (ROOT / "requirements" / "studio.txt", ROOT / "requirements" / "hosting.txt")
 IMAGES: Final = "review/images"
 DATA: Final = "review/studio"
 
@@ -50,7 +50,7 @@ def install() -> Path:
     """
     venv = Path(os.environ.get("FEDBENCH_STUDIO_VENV", VENV))
     python, stamp = venv / "bin" / "python", venv / "lock.txt"
-    lock = LOCK.read_text()
+    lock = "".join(path.read_text() for path in LOCKS)
     if stamp.exists() and stamp.read_text() == lock:
         return python
     with disk(venv):
@@ -68,7 +68,7 @@ def install() -> Path:
 def _fill(venv: Path, python: Path) -> None:
     steps = [
         [os.environ.get("PYTHON", "python3.11"), "-m", "venv", str(venv)],
-        [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", str(LOCK)],
+        [str(python), "-m", "pip", "install", "--quiet", "--no-deps", *(f"--requirement={path}" for path in LOCKS)],
     ]
     for step in steps[1:] if python.exists() else steps:
         try:
@@ -164,7 +164,16 @@ def check_port(port: int) -> None:
             raise ConfigError(f"port {port} is taken", "stop what runs there, or give --port") from None
 
 
-def serve(store: Store, python: Path, port: int) -> None:
+def command(python: Path, port: int, workers: int = 0) -> list[str]:
+    """The command line of the server: Django's for one machine, or gunicorn with so many processes for a team."""
+    if not workers:
+        return [str(python), str(SERVER), "serve", str(port)]
+    where = ["--chdir", str(SERVER.parent), "--bind", f"127.0.0.1:{port}"]
+    return [str(python), "-m", "gunicorn", *where, "--workers", str(workers), "--threads", "4", "server:application"]
+
+
+def serve(store: Store, python: Path, port: int, workers: int) -> None:
     """Become the server; this process ends when it does."""
     os.chdir(store.path(DATA))
-    os.execve(str(python), [str(python), str(SERVER), "serve", str(port)], environment(store.root))
+    line = command(python, port, workers)
+    os.execve(line[0], line, environment(store.root))

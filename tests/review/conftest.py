@@ -34,6 +34,7 @@ class Server:
     config: BuildConfig
     passwords: dict[str, tuple[str, str]]
     process: subprocess.Popen[bytes] | None = field(default=None)
+    workers: int = 0
 
     @property
     def store(self) -> Store:
@@ -50,7 +51,7 @@ class Server:
             wait_until(lambda: self.ended() or self.ours(), 180, "Label Studio is up", pause=0.5)
             if not self.ended():
                 return
-            assert "port is already in use" in self.log.read_text()[-2000:], self.log.read_text()[-2000:]
+            assert "already in use" in self.log.read_text()[-2000:], self.log.read_text()[-2000:]
             self.port = free_port()
             write_access(self.store, read_access(self.store).model_copy(update={"url": self.url}))
         raise AssertionError("no port is free for long enough")
@@ -58,7 +59,7 @@ class Server:
     def _launch(self) -> None:
         with self.log.open("ab") as sink:
             self.process = subprocess.Popen(
-                [str(studio.install()), str(studio.SERVER), "serve", str(self.port)],
+                studio.command(studio.install(), self.port, self.workers),
                 env=studio.environment(self.workspace),
                 cwd=self.store.path(studio.DATA),
                 stdout=sink,
@@ -92,16 +93,26 @@ class Server:
         return review_of(open_run(self.workspace, config(*sets, sources=24), extend=False))
 
 
+@pytest.fixture(scope="session")
+def accounts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, tuple[str, str]]]:
+    """A data folder of Label Studio with five accounts, for copying: to migrate a database takes half a minute."""
+    store = Store(tmp_path_factory.mktemp("accounts"))
+    passwords = studio.make_accounts(store, studio.install(), "http://127.0.0.1:1", 4)
+    return store.path("review"), passwords
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(
+    tmp_path_factory: pytest.TempPathFactory, accounts: tuple[Path, dict[str, tuple[str, str]]]
+) -> Iterator[Server]:
     fakes.install()
     workspace = tmp_path_factory.mktemp("studio") / "workspace"
     settings = config(sources=24)
     with pytest.raises(WaitingForReview):
         fakes.build(workspace, settings)
-    port = free_port()
-    passwords = studio.make_accounts(Store(workspace), studio.install(), f"http://127.0.0.1:{port}", 4)
-    one = Server(workspace, port, workspace.parent / "server.log", settings, passwords)
+    shutil.copytree(accounts[0], workspace / "review", dirs_exist_ok=True)
+    one = Server(workspace, free_port(), workspace.parent / "server.log", settings, accounts[1])
+    write_access(one.store, read_access(one.store).model_copy(update={"url": one.url}))
     try:
         one.start()
         yield one
