@@ -142,12 +142,12 @@ class Listener:
 
         config, store = self.config, Store(self.workspace)
         state = pulse(store, read_access(store), config.name, config.review.cut)
-        key = fingerprint("collect-review", str(self.workspace), config.name, config.edition, state, self.failures)
+        key = fingerprint("collect-review", store.where, config.name, config.edition, state, self.failures)
         try:
             # Waits, so that what is answered meanwhile is a round of its own and no second run at once.
             run: Any = run_deployment(
                 DEPLOYMENT,
-                parameters={"config": config.model_dump(mode="json"), "workspace": str(self.workspace)},
+                parameters={"config": config.model_dump(mode="json"), "workspace": store.where},
                 idempotency_key=key,
                 timeout=3600,
                 as_subflow=False,

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,3 +87,38 @@ def test_a_collection_goes_on_when_enough_is_decided_and_once(tmp_path: Path) ->
     assert verify(tmp_path / "datasets" / "goes-on" / "v1") == []
     assert collected(settings, tmp_path).is_completed()
     assert len(builds_of("goes-on")) == 1, "what is published is not built again"
+
+
+def test_a_prefect_server_gets_one_run_per_state_of_the_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(WaitingForReview):
+        fakes.build(tmp_path, config())
+    from prefect.states import Completed, Failed
+
+    from flows.listening import Listener
+
+    # A run that failed would come back under its key, so it is tried under another.
+    state, started = ["then"], list[dict[str, Any]]()
+    ends = [Completed(), Completed(), Failed(), Completed(name="WaitingForReview"), Completed()]
+
+    def run(name: str, **more: Any) -> Any:
+        started.append({"deployment": name, **more})
+        return SimpleNamespace(name="calm-fox", state=ends[len(started) - 1])
+
+    monkeypatch.setattr("flows.listening.address", lambda: "http://127.0.0.1:4200/api")
+    monkeypatch.setattr("flows.listening.pulse", lambda *_: list(state))
+    monkeypatch.setattr("prefect.deployments.run_deployment", run)
+    listener = Listener(tmp_path, None, ())
+    listener.look()
+    Listener(tmp_path, None, ()).look()  # another one, or the same one started again
+    state[0] = "later"
+    for _ in range(3):
+        listener.look()
+    first, again, later, retried, last = (one["idempotency_key"] for one in started)
+    assert first == again
+    assert len({first, later, retried}) == 3
+    assert retried == last
+    assert started[0]["deployment"] == "collect-review/collect-review"
+    assert started[0]["parameters"]["workspace"] == str(tmp_path)
+    assert started[0]["parameters"]["config"]["name"] == "fakes"

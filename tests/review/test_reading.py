@@ -205,6 +205,14 @@ def test_a_changed_answer_is_flagged_and_the_own_one_stands() -> None:
     assert given == own.model_copy(update={"edited_by": 9})
     assert "changed by account 9" in read.notes[0]
     assert latest(asked, [annotation(1, "left", updated_by=9)], reader(asked)) is None
+    # An import writes answers in anybody's name, and leaves nobody's hand on them.
+    read, imported = reader(asked, own), annotation(2, "left", updated_by=None)
+    given = latest(asked, [annotation(1, "neither"), imported], read)
+    assert given
+    assert given.usable == ()
+    assert "was imported" in read.notes[0]
+    assert latest(asked, [imported], reader(asked)) is None
+    assert latest(asked, [imported], reader(asked, own)) == own
 
 
 @pytest.mark.parametrize("left", [[], [annotation(1, "left", was_cancelled=True)]], ids=["deleted", "skipped"])
