@@ -21,6 +21,11 @@ from tasks.engine.secrets import secret
 WEBHOOK: Final = "FEDBENCH_ALERT_WEBHOOK"
 # Three heartbeats of `flows.quiet`: a busy machine may miss one.
 LOST_AFTER: Final = timedelta(seconds=90)
+# Sub-flows have no tags, so ours are known by name: those of deployments, and their segments.
+FLOWS: Final = (
+    *("build-dataset", "rebuild-benchmark", "open-review", "collect-review", "score-editors"),
+    *("screen", "generate-to-instruct", "score-shards"),
+)
 _ENDS: Final = ("Completed", "Failed", "Cancelled", "Crashed", "Suspended", "Paused", *OUR_ENDS)
 # By name: the state, and the tag of those runs. Collecting answers also ends waiting, every few minutes: no news.
 _ALERTS: Final = {
@@ -59,7 +64,9 @@ def _automations(alert: ActionTypes) -> Iterator[AutomationCore]:
         description="A run whose heartbeats cease has lost its process or its machine. Run it again: it goes on.",
         trigger=EventTrigger(
             match=_RUNS,
-            match_related=_tagged("fedbench"),
+            match_related=ResourceSpecification(
+                {"prefect.resource.role": "flow", "prefect.resource.name": list(FLOWS)}
+            ),
             for_each={"prefect.resource.id"},
             after={"prefect.flow-run.heartbeat"},
             expect={"prefect.flow-run.heartbeat", *(f"prefect.flow-run.{end}" for end in _ENDS)},

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from flows.leash import HOLDER
 from flows.places import REPORTS_URL
 from flows.server import trouble
 from tasks.engine.errors import WorkspaceError
@@ -57,6 +58,9 @@ class Child:
         return self.process is not None and self.process.poll() is not None
 
     def last_words(self) -> str:
+        """Why it ended, as far as it said."""
+        if self.process is not None and (self.process.poll() or 0) < 0:
+            return f"killed by signal {-self.process.returncode}"
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         return lines[-1].strip() if lines else "it said nothing"
 
@@ -129,6 +133,7 @@ def environment(home: Path, workspace: str, port: int, reports: str) -> dict[str
         "PYTHONPATH": path,
         "FEDBENCH_WORKSPACE": workspace,
         REPORTS_URL: reports,
+        HOLDER: str(os.getpid()),
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar, cast
 
 from prefect.client.schemas.objects import State, StateType
 
-from flows import logs
+from flows import leash, logs
 from tasks.engine.blotting import blotted
 from tasks.engine.errors import BatchesWaiting, FedbenchError, StoppedError, WaitingForReview
 
@@ -46,6 +46,7 @@ def in_states(body: Body) -> Body:
     @wraps(body)
     def told(*args: Any, **kwargs: Any) -> Any:
         logs.listen()
+        leash.hold()
         try:
             return body(*args, **kwargs)
         except FedbenchError as error:

@@ -54,6 +54,16 @@ def test_the_scores_need_no_key_and_no_extra() -> None:
     assert config.measure.distance is None
 
 
+def test_the_automation_knows_all_flows() -> None:
+    """A lost run of a flow that it does not know would be running for ever."""
+    from flows.automations import FLOWS
+    from flows.parts import Part, Where
+    from tasks.pipeline import CANDIDATES, SCREENING
+
+    assert {entry(name).name for name in DEPLOYED} <= set(FLOWS)
+    assert {Part(segment, Where.HERE).name for segment in (SCREENING, CANDIDATES)} <= set(FLOWS)
+
+
 def test_no_parameter_is_a_secret() -> None:
     words = yaml.safe_dump([one["parameters"] for one in DEPLOYED.values()]).lower()
     assert not [word for word in ("api_key", "token", "password", "secret") if word in words]

@@ -75,6 +75,20 @@ def test_children_die_with_a_killed_parent(tmp_path: Path) -> None:
     wait_until(lambda: not alive(pid), 10, "the child is gone")
 
 
+def test_a_run_ends_with_the_command_that_its_worker_belongs_to() -> None:
+    code = "import time; from flows import leash; leash.hold(); leash.hold(); print('up', flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as holder:
+        env = os.environ | {"PYTHONPATH": str(ROOT), "FEDBENCH_SERVER_PID": str(holder.pid)}
+        command = [sys.executable, "-c", code]
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, start_new_session=True) as run_:
+            assert run_.stdout
+            assert run_.stdout.readline() == b"up\n"
+            assert run_.poll() is None
+            holder.kill()
+            holder.wait()
+            assert run_.wait(30) == 1
+
+
 def test_a_folder_has_one_server(tmp_path: Path) -> None:
     with only_one(tmp_path / "home") as first:
         assert first
