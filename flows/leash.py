@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from pathlib import Path
 from typing import Final
 
 # The process id of the command; set for what it starts.
@@ -34,5 +35,10 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
+        pass
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        # Dead, and not yet collected by whoever started it.
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (OSError, IndexError):  # another system, or gone this moment: the next look tells
         return True
-    return True

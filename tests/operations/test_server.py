@@ -346,4 +346,4 @@ def test_nothing_outlives_a_killed_up(here: Here) -> None:
     one = here.start("build-dataset/build", {"config": LONG, "workspace": str(workspace)})
     here.begun(one, workspace)
     os.kill(here.pid, signal.SIGKILL)
-    wait_until(lambda: not here.processes("prefect"), 30, f"all ended: {here.processes('prefect')}")
+    wait_until(lambda: not here.processes("prefect"), 30, "all ended")

@@ -84,8 +84,7 @@ def test_a_run_ends_with_the_command_that_its_worker_belongs_to() -> None:
             assert run_.stdout
             assert run_.stdout.readline() == b"up\n"
             assert run_.poll() is None
-            holder.kill()
-            holder.wait()
+            holder.kill()  # and nobody collects it
             assert run_.wait(30) == 1
 
 
