@@ -197,14 +197,15 @@ def test_relatives_are_marked(dataset: Path, provider: Loopback, tmp_path: Path)
 
 def test_who_is_withdrawn_is_in_no_score_and_no_picture(dataset: Path, tmp_path: Path) -> None:
     results = score(tmp_path, config(dataset, None))
-    gone = rows_of(results)[0]
+    gone = next(row for row in rows_of(results) if row.image and row.noop)
     source = f"{gone.pool}/{gone.source_id}"
     images = ImageStore(Store(tmp_path))
     assert images.get(gone.source_image)
     with Store(tmp_path).lock():
         withdraw(Store(tmp_path), Wish([source]))
     assert not results.table.exists()
-    for digest in (gone.source_image, gone.truth_image):
+    assert gone.noop is not None
+    for digest in (gone.source_image, gone.truth_image, gone.image, gone.noop.image):
         assert not (tmp_path / images.path(digest)).exists()
     left = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "withdrawn.json"]
     assert [path for path in left if f'"{gone.source_id}"'.encode() in path.read_bytes()] == []
