@@ -16,6 +16,10 @@ SELECT json_extract(request, '$.provider'), json_extract(request, '$.model'), js
     json_extract(request, '$.prompt_sha256'), json_extract(request, '$.images'), substr(at, 1, 10)
 FROM answers WHERE raw IS NOT NULL AND json_extract(request, '$.role') = ?
 """
+_WAITING: Final = """
+SELECT DISTINCT json_extract(request, '$.provider'), json_extract(request, '$.model'), json_extract(request, '$.repeat')
+FROM batched WHERE json_extract(request, '$.role') = ?
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +45,15 @@ def answer_days(path: Path, role: str) -> Iterator[AnswerDay]:
     with usable(path), closing(sqlite3.connect(path)) as reader:
         for provider, model, repeat, prompt, images, day in reader.execute(_SQL, [role]):
             yield AnswerDay(provider, model, repeat, prompt, tuple(json.loads(images)), date.fromisoformat(day))
+
+
+def waiting(path: Path, role: str) -> list[tuple[str, str, int]]:
+    """Provider, model and repeat of the questions of a role that wait for a batch; none where there is no file.
+
+    Raises:
+        WorkspaceError: The file cannot be used.
+    """
+    if not path.exists():
+        return []
+    with usable(path), closing(sqlite3.connect(path)) as reader:
+        return reader.execute(_WAITING, [role]).fetchall()

@@ -8,7 +8,7 @@ from schemas.judging import JudgedOn
 from schemas.score_steps import JudgedParts, Made
 from schemas.scoring import Part
 from schemas.sections import Adapter
-from tasks.engine.answer_days import AnswerDay, answer_days
+from tasks.engine.answer_days import AnswerDay, answer_days, waiting
 from tasks.judges import JUDGES
 from tasks.scoring.judge import APART, Question, questions
 from tasks.scoring.run import Scoring
@@ -22,7 +22,7 @@ class Days:
     """The days of a run's judgements.
 
     Attributes:
-        checks: By judge, the days whose checks have answers.
+        checks: By judge, the days whose checks have answers, or wait for them.
     """
 
     def __init__(self, run: Scoring) -> None:
@@ -31,8 +31,12 @@ class Days:
         self.checks: dict[str, set[date]] = {judge.label: set() for judge in run.config.judges}
         for one in answer_days(run.store.root / ANSWERS, "judge"):
             for judge in run.config.judges:
-                if _is_of(judge, one):
+                if _is_of(judge, one.provider, one.model, one.repeat):
                     self._take(judge.label, one)
+        for asked in waiting(run.store.root / ANSWERS, "judge"):
+            for judge in run.config.judges:
+                if _is_of(judge, *asked) and asked[2] // APART >= _CHECKS:
+                    self.checks[judge.label].add(date.fromordinal(asked[2] // APART))
 
     def _take(self, judge: str, one: AnswerDay) -> None:
         number = one.repeat // APART
@@ -80,10 +84,10 @@ def judged_outputs(run: Scoring, entry: int) -> Iterator[tuple[Made, JudgedParts
                 yield output, said
 
 
-def _is_of(judge: Adapter, one: AnswerDay) -> bool:
+def _is_of(judge: Adapter, provider: str, model: str, repeat: int) -> bool:
     params = JUDGES.parse(judge.name, judge.params)
     routes = {(route.provider, route.model) for route in getattr(params, "routes", ())}
-    return (one.provider, one.model) in routes and one.repeat % APART == getattr(params, "repeat", 0) % APART
+    return (provider, model) in routes and repeat % APART == getattr(params, "repeat", 0) % APART
 
 
 def _prompt(question: Question) -> str:

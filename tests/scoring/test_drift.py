@@ -10,13 +10,14 @@ import pytest
 
 from schemas.score_config import ScoreConfig
 from schemas.scoring import Part
-from tasks.engine.errors import StoppedError
+from tasks.engine.errors import BatchesWaiting, StoppedError
 from tasks.scoring.drift import check_drift, planned
 from tasks.scoring.price import asks
 from tasks.scoring.results import Results, finish
 from tasks.scoring.run import due, measure, open_scoring
 from tests.doors import routes
 from tests.providers.loopback import Asked, Loopback
+from tests.providers.loopback_batches import Batching
 from tests.scoring.runs import config, files, in_threads, score, score_of
 
 TODAY = datetime.now(UTC).date()
@@ -150,3 +151,21 @@ def test_new_answers_that_are_none_are_counted(dataset: Path, tmp_path: Path) ->
         results, _ = again(tmp_path, chosen, TODAY + timedelta(days=5))
     assert results.judging is not None
     assert [check.unreached for check in results.judging.checks] == [0, 0, 15, 15]
+
+
+def test_a_check_by_batch_is_collected_on_another_day(dataset: Path, tmp_path: Path) -> None:
+    with Batching(answer=score_of) as provider:
+        judges = [{"name": "mllm", "params": {"name": "Ada", "routes": routes(provider, "Ada", batch=True)}}]
+        waits = {"backoff_s": 0.01, "batches": {"poll_s": 0.01}}
+        score(tmp_path, settings(dataset, provider, judges=judges, calls=waits))
+        age(tmp_path, 9)
+        now = {"when": "now", "outputs": OUTPUTS}
+        sent = len(provider.batches)
+        leaves = {"backoff_s": 0.01, "batches": {"poll_s": 0.01, "wait": False}}
+        with pytest.raises(BatchesWaiting):
+            again(tmp_path, settings(dataset, provider, judges=judges, drift=now, calls=leaves))
+        later = TODAY + timedelta(days=1)
+        results, _ = again(tmp_path, settings(dataset, provider, judges=judges, drift=now, calls=waits), later)
+        assert len(provider.batches) == sent + 1
+    assert results.judging is not None
+    assert [check.outputs for check in results.judging.checks] == [OUTPUTS]
