@@ -155,6 +155,9 @@ def lines_of(numbers: dict[str, Any], gold_pass: float = 0.0) -> list[str]:
             f"voter      {voter}: usable {percent(one['approved_usable'])} of what it approved, "
             f"{percent(one['doubted_usable'])} of what it did not"
         )
+    for cell, ratings in numbers["ratings"].items():
+        told = ", ".join(f"{quality} {one['mean']:.1f}" for quality, one in ratings.items())
+        lines.append(f"ratings    {cell}: {told} (of {max(one['ratings'] for one in ratings.values())})")
     for cell, flags in numbers["flags"].items():
         lines.append(f"tags       {cell}: {', '.join(f'{flag} {count}' for flag, count in flags.items())}")
     if numbers["changed_since_published"]:

@@ -23,6 +23,8 @@ EXAMPLES: Final[dict[str, dict[str, str]]] = {
         "letters": "A, B, C",
     },
     "dense_instruction": {"mistaken": ""},
+    "review_face": {"expression": "fear"},
+    "review_guide": {name: f"{name}.svg" for name in ("fear", "surprise", "anger", "disgust")},
     "review_screen": {"single": ""},
     "repair": {"problem": "it names two expressions", "form": '{"signs": "...", "expression": "the word"}'},
     "sc": {"instruction": "change the expression from neutral to happy"},

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
 from schemas.expressions import Expression, Polarity
 from schemas.outcomes import Abstention
+from schemas.ratings import RatingMean
 
 
 class Key(NamedTuple):
@@ -257,12 +258,8 @@ class Opinion(Record):
 
 
 class GroundTruth(Record):
-    """A finalist that review chose.
-
-    Attributes:
-        mode: Who chose: human, sample or auto.
-        runner_up: Digest of the best other finalist of the source; empty where there is none.
-    """
+    """A finalist that review chose: `mode` says who (human, sample or auto), `runner_up` is the digest of the best
+    other one ("" without one), `ratings` is how people rated it."""
 
     key: KeyField
     source_image: str
@@ -274,6 +271,7 @@ class GroundTruth(Record):
     mode: str
     note: str
     runner_up: str = ""
+    ratings: tuple[RatingMean, ...] = ()
 
 
 class DenseText(Record):
@@ -298,3 +296,4 @@ class Triplet(Record):
     rank: int
     mode: str
     note: str
+    ratings: tuple[RatingMean, ...] = ()

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
+from schemas.ratings import RatingMean
 from schemas.records import Finalist, KeyField, Record
 
 
@@ -131,10 +132,12 @@ class Answer(Record):
 
 
 class ReviewCell(Record):
-    """Of a published row: who decided (`mode` is human, sample or auto), and what `note` says of it."""
+    """Of a published row: who decided (`mode` is human, sample or auto), what `note` says of it, and how they rated
+    the ground truth, if they did."""
 
     mode: str
     note: str
+    ratings: tuple[RatingMean, ...] = ()
 
 
 class SampleReviewed(Record):

@@ -25,7 +25,7 @@ class Instruct(Stage[GroundTruth, DenseText]):
     version = 2
     measurement = DenseText
     output = Triplet
-    ignores = frozenset({"rank", "caption", "mode", "note"})
+    ignores = frozenset({"rank", "caption", "mode", "note", "ratings"})
     measure_params: InstructMeasure
 
     def __init__(self, measure_params: InstructMeasure, cut_params: BaseModel) -> None:
@@ -151,4 +151,5 @@ def _triplet(row: GroundTruth, dense: DenseText) -> Triplet:
         rank=row.rank,
         mode=row.mode,
         note=row.note,
+        ratings=row.ratings,
     )

@@ -4,11 +4,14 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from schemas.outcomes import Reason
+from schemas.ratings import RatingMean
 from schemas.records import Finalist, GroundTruth, Key, Opinion, Source
 from schemas.reviewing import ReviewCut, ReviewMeasure
+from schemas.reviews import Answer
 from tasks.boards import BOARDS
 from tasks.boards.answers import Answers
 from tasks.boards.questions import question_of
+from tasks.boards.ratings import means_of
 from tasks.boards.sampling import PEOPLE, sampled
 from tasks.boards.votes import verdict
 from tasks.engine.stage import Context, Failed, Item, Kept, Outcome, Rejected, Scope, Stage, Waiting
@@ -23,7 +26,7 @@ class Review(Stage[Finalist, Opinion]):
     """
 
     name = "review"
-    version = 2
+    version = 3
     scope = Scope.SOURCE
     measurement = Opinion
     output = GroundTruth
@@ -52,6 +55,7 @@ class Review(Stage[Finalist, Opinion]):
 
     def cut(self, items: Sequence[Item[Finalist, Opinion]]) -> Iterator[tuple[Key, Outcome]]:
         kept = 0
+        people = self._people(items)
         in_order = sorted(items, key=lambda item: item.row.rank)
         for item, opinion in zip(in_order, self._opinions(in_order), strict=True):
             if opinion.chosen is None:
@@ -59,11 +63,16 @@ class Review(Stage[Finalist, Opinion]):
             elif opinion.chosen and kept < self.cut_params.keep_per_source:
                 kept += 1
                 runner_up = next((other.row.image for other in in_order if other.key != item.key), "")
-                yield item.key, Kept(_ground_truth(item.row, opinion, runner_up), opinion.note)
+                ratings = means_of(item.row.image, people, self.cut_params) if opinion.mode in PEOPLE else ()
+                yield item.key, Kept(_ground_truth(item.row, opinion, runner_up, ratings), opinion.note)
             else:
                 why = f" ({opinion.note})" if opinion.mode in PEOPLE else ""
                 words = f"rank {item.row.rank}; {opinion.mode} review did not choose it{why}"
                 yield item.key, Rejected(Reason.NOT_CHOSEN, words)
+
+    def _people(self, items: Sequence[Item[Finalist, Opinion]]) -> tuple[Answer, ...]:
+        """What people answered about one source."""
+        return self.answers.to(question_of([item.row for item in items]).digest)
 
     def _opinions(self, in_order: Sequence[Item[Finalist, Opinion]]) -> list[Opinion]:
         """The board's opinions on one source, completed by what people have answered."""
@@ -74,8 +83,7 @@ class Review(Stage[Finalist, Opinion]):
             note = "best rank; not in the sample that people review"
             return [Opinion(mode="auto", chosen=True, note=note) for _ in opinions]
         mode = {"mode": "sample"} if self.cut_params.sample < 1 else {}
-        question = question_of([item.row for item in in_order])
-        decided = verdict(self.answers.to(question.digest), self.cut_params)
+        decided = verdict(self._people(in_order), self.cut_params)
         return [
             opinion.model_copy(
                 update=mode
@@ -88,7 +96,7 @@ class Review(Stage[Finalist, Opinion]):
         ]
 
 
-def _ground_truth(finalist: Finalist, opinion: Opinion, runner_up: str) -> GroundTruth:
+def _ground_truth(finalist: Finalist, opinion: Opinion, runner_up: str, ratings: tuple[RatingMean, ...]) -> GroundTruth:
     return GroundTruth(
         key=finalist.key,
         source_image=finalist.source_image,
@@ -100,4 +108,5 @@ def _ground_truth(finalist: Finalist, opinion: Opinion, runner_up: str) -> Groun
         mode=opinion.mode,
         note=opinion.note,
         runner_up=runner_up,
+        ratings=ratings,
     )

@@ -56,7 +56,8 @@ class Answers:
         found: dict[Key, list[list[Any]]] = defaultdict(list)
         for answers in self.by_question.values():
             for one in answers:
-                found[one.key].append([one.question, one.annotator, list(one.usable)])
+                rated = [[each.image, each.quality, each.value] for each in one.ratings]
+                found[one.key].append([one.question, one.annotator, list(one.usable), rated])
         return found
 
 

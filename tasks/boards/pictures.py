@@ -7,15 +7,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+import prompts
 from schemas.reviews import Question
 from tasks.boards.blind import files_of, folder_of
 from tasks.boards.made import forget_made, path_of
 from tasks.engine.errors import WorkspaceError
+from tasks.engine.fingerprint import sha256
 from tasks.engine.store import Store, disk
 
 # Label Studio serves nothing outside `ROOT`, and wants what it serves below a folder in it.
 ROOT: Final = "review/images"
 FOLDER: Final = f"{ROOT}/shown"
+# Of the pairs that are hard to tell apart.
+FACES: Final = ("fear", "surprise", "anger", "disgust")
 
 
 def show(store: Store, key: bytes, tasks: Iterable[tuple[Question, str]]) -> None:
@@ -30,6 +34,24 @@ def show(store: Store, key: bytes, tasks: Iterable[tuple[Question, str]]) -> Non
         for name, image in files_of(key, question, annotator).values():
             if name not in there:
                 _place(path_of(store, image), folder / name)
+
+
+def guide_files() -> dict[str, tuple[str, bytes]]:
+    """The drawn faces of the guide: by expression, path below the image folder (named by its digest) and SVG."""
+    drawn = {face: prompts.render("review_face", expression=face).encode() for face in FACES}
+    return {face: (f"guide/{face}-{sha256(data)[:16]}.svg", data) for face, data in drawn.items()}
+
+
+def show_guide(store: Store) -> None:
+    """Put the faces of the guide into the folder: Label Studio strikes pictures that lie in its text."""
+    for name, data in guide_files().values():
+        path = store.path(f"{FOLDER}/{name}")
+        with disk(path):
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                aside = path.with_suffix(".tmp")
+                aside.write_bytes(data)
+                aside.replace(path)
 
 
 def _there(folder: Path) -> set[str]:

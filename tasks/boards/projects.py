@@ -12,7 +12,7 @@ from schemas.reviews import Answer, Question
 from schemas.studies import PairAnswer
 from tasks.boards.access import ADMIN, Access
 from tasks.boards.blind import files_of, item_of, keyed, task
-from tasks.boards.pictures import show
+from tasks.boards.pictures import guide_files, show, show_guide
 from tasks.boards.questions import GUIDE, remember
 from tasks.boards.served import ADDRESS, add_folder, serve
 from tasks.boards.studio import Studio
@@ -168,6 +168,7 @@ class Desk:
             remember(self.store, every)
             dues = {name: self._due(name, asked, golds) for name in people(self.cut)}
             show(self.store, access.key, ((one, name) for name, due in dues.items() for one, _ in due))
+            show_guide(self.store)
             opened = []
             for name, due in dues.items():
                 for single in (False, True):
@@ -244,7 +245,9 @@ def _settings(run: str, name: str, mark: str, single: bool) -> dict[str, Any]:
         "title": f"{run[:24]} · {name[:12]}{' · single' if single else ''}",
         "description": f"Review of run {run} by {name}. fedbench finds it by {mark}; leave that here.",
         "label_config": prompts.render("review_screen", single="yes" if single else ""),
-        "expert_instruction": prompts.render(GUIDE),
+        "expert_instruction": prompts.render(
+            GUIDE, **{face: ADDRESS + path for face, (path, _) in guide_files().items()}
+        ),
         "show_instruction": True,
         "maximum_annotations": 1,
         "show_skip_button": False,

@@ -9,6 +9,7 @@ from typing import Any
 from schemas.reviewing import ReviewCut
 from schemas.reviews import Answer, Question
 from tasks.boards.answers import Answers
+from tasks.boards.ratings import ratings_by_cell
 from tasks.boards.votes import verdict
 from tasks.metrics.interval import Share
 
@@ -89,6 +90,7 @@ def statistics(questions: Sequence[Question], answers: Answers, cut: ReviewCut) 
             "without": _accepted(one for found in counted.values() for one in found if not one.captions),
         },
         "flags": _flags(questions, counted),
+        "ratings": ratings_by_cell(questions, counted),
     }
 
 

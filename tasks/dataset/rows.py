@@ -66,7 +66,7 @@ def triplet_row(source: SourceLife, life: Life, images: ImageStore, cut: Generat
         watermark=candidate.watermark,
         score=life.outputs["rank"].score,
         rank=triplet.rank,
-        review=ReviewCell(mode=triplet.mode, note=triplet.note),
+        review=ReviewCell(mode=triplet.mode, note=triplet.note, ratings=triplet.ratings),
         label_source=photo.label_source,
         subject=photo.subject,
         clip=photo.clip,

@@ -11,7 +11,8 @@ from schemas.expressions import EXPRESSIONS, POLARITY, Expression
 from schemas.outcomes import BackCheck, FailureKind, Reason, Status
 from schemas.published import SCHEMA_VERSION, RejectedRow, TripletRow
 from schemas.records import Ballots, Candidate, Key, Vote
-from tasks.boards.sampling import mode_of
+from schemas.reviews import Quality
+from tasks.boards.sampling import PEOPLE, mode_of
 from tasks.dataset.rows import row_digest
 from tasks.engine.fingerprint import seed_of
 from tasks.engine.stage import Failed, Outcome, Rejected
@@ -166,8 +167,17 @@ def row_faults(row: Row, config: BuildConfig, *, known_prompt: bool = True) -> I
         board = config.review.measure.board.name
         if (row.review.mode == "auto") != (board == "auto" or mode_of(key_of(row), config.review) == "auto"):
             yield Fault(row.id, "review", f"the board is '{board}' (sample {config.review.cut.sample:g})")
+        if not _possible_ratings(row):
+            yield Fault(row.id, "review", "a rating is no mean of 1 to 5, or nobody is there who gave it")
     yield from _motion_faults(row, config)
     yield from _vote_faults(row, config)
+
+
+def _possible_ratings(row: TripletRow) -> bool:
+    """Each quality at most once, between 1 and 5, and only where people decided."""
+    names = [one.quality for one in row.review.ratings]
+    fits = all(one.quality in set(Quality) and 1 <= one.mean <= 5 and one.people >= 1 for one in row.review.ratings)
+    return fits and len(names) == len(set(names)) and (not names or row.review.mode in PEOPLE)
 
 
 def _motion_faults(row: Row, config: BuildConfig) -> Iterator[Fault]:

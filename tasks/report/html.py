@@ -10,6 +10,7 @@ import jinja2
 
 from schemas.expressions import EXPRESSIONS
 from schemas.forecasts import PilotFound
+from schemas.reviews import ASKED as QUALITIES
 from tasks.engine.account import accounts, dollars_of, notes
 from tasks.engine.batch_file import batches
 from tasks.engine.dossier import SourceLife, lives
@@ -131,7 +132,12 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        EXPRESSIONS=EXPRESSIONS, CUTS=mix.CUTS, GROUPINGS=GROUPINGS, because=funnel.because, page_of=_page_of
+        EXPRESSIONS=EXPRESSIONS,
+        CUTS=mix.CUTS,
+        GROUPINGS=GROUPINGS,
+        QUALITIES=QUALITIES,
+        because=funnel.because,
+        page_of=_page_of,
     )
     environment.filters.update(number=_number, percent=_percent, plain=plain)
     return environment
