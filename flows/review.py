@@ -8,7 +8,7 @@ from prefect.states import Completed
 
 from flows.build import build_dataset
 from flows.places import WORKSPACE
-from flows.reviews import enough_is_decided, go_on_is_due, lines_of, percent
+from flows.reviews import daily_cells, enough_is_decided, go_on_is_due, lines_of, percent
 from flows.states import WORKSPACE_IN_USE, ended, in_states
 from schemas.config import BuildConfig
 from tasks.boards.collecting import in_short
@@ -89,4 +89,11 @@ def numbers_markdown(numbers: dict[str, Any], gold_pass: float = 0.0) -> str:
     for name, one in numbers["annotators"].items():
         shares = (percent(one[column]) for column in ("with_majority", "with_the_others", "position"))
         rows.append(f"| {name} | {one['answered']} of {one['of']} | {' | '.join(shares)} |")
-    return "\n".join([*rows, "", *(f"- {line}" for line in lines_of(numbers, gold_pass))]) + "\n"
+    days = [
+        "| day | annotator | answers | tests | median s | under 5 s | as decided | gold |",
+        "|:--|:--|--:|--:|--:|--:|--:|--:|",
+    ]
+    for one in numbers["daily"]["days"]:
+        days.append(f"| {one['day'] or '–'} | {one['annotator']} | {' | '.join(daily_cells(one))} |")
+    lines = [f"- {line}" for line in lines_of(numbers, gold_pass)]
+    return "\n".join([*rows, "", *lines, "", *days]) + "\n"

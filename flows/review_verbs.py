@@ -115,12 +115,16 @@ def listen(
 @app.command()
 @in_words
 def status(
-    workspace: Workspace = Path("workspace"), run: RunName = None, sets: Sets = None, json: AsJson = False
+    workspace: Workspace = Path("workspace"),
+    run: RunName = None,
+    sets: Sets = None,
+    daily: Annotated[bool, typer.Option("--daily", help="By day and person, and when all will be done.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Show the same from what was collected last; asks no server. With `--set`: under another rule."""
     from flows.reviews import show_standing
 
-    show_standing(workspace, run, sets or (), as_json=json)
+    show_standing(workspace, run, sets or (), daily=daily, as_json=json)
 
 
 @app.command()

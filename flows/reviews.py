@@ -51,12 +51,15 @@ def show_collected(workspace: Path, run: str | None, sets: Sequence[str], *, as_
     show_numbers(numbers, review)
 
 
-def show_standing(workspace: Path, run: str | None, sets: Sequence[str], *, as_json: bool) -> None:
+def show_standing(workspace: Path, run: str | None, sets: Sequence[str], *, daily: bool, as_json: bool) -> None:
     """How things stand by what was collected last; asks no server."""
     review = review_of(opened(workspace, run, sets))
     numbers = told(review)
     if as_json:
-        print_json(numbers)
+        print_json(numbers["daily"] if daily else numbers)
+    elif daily:
+        OUT.print(daily_table(numbers["daily"]))
+        OUT.print(finish_line(numbers), markup=False, highlight=False, soft_wrap=True)
     else:
         show_numbers(numbers, review)
 
@@ -121,6 +124,40 @@ def numbers_table(numbers: dict[str, Any]) -> Table:
     return table
 
 
+def daily_table(daily: dict[str, Any]) -> Table:
+    """One row per day and person."""
+    table = Table("day", "annotator", box=None, header_style="bold", pad_edge=False)
+    for name in ("answers", "tests", "median s", "under 5 s", "as decided", "gold"):
+        table.add_column(name, justify="right")
+    for one in daily["days"]:
+        table.add_row(one["day"] or "–", one["annotator"], *daily_cells(one))
+    return table
+
+
+def daily_cells(one: dict[str, Any]) -> list[str]:
+    """The figures of one row: answers, gold tasks and audits, median seconds, speeders, agreement, gold score."""
+    seconds, gold = one["median_seconds"], one["gold"]
+    return [
+        str(one["answers"]),
+        str(one["extra"] or "–"),
+        "–" if seconds is None else f"{seconds:.0f}",
+        percent(one["speeders"], short=True),
+        percent(one["as_decided"], short=True),
+        f"{gold['hits']} of {gold['of']}" if gold["of"] else "–",
+    ]
+
+
+def finish_line(numbers: dict[str, Any]) -> str:
+    """How many answers are left, and when they will be there."""
+    owed, daily = numbers["left"]["answers"], numbers["daily"]
+    if not owed:
+        return "finish     nothing is owed any more"
+    if daily["finish"] is None:
+        return f"finish     {owed} answers are owed; nobody has answered yet, so the day cannot be told"
+    pace = f"{daily['per_day']:.1f} a day, as on the last days with answers"
+    return f"finish     {daily['finish']}, at {pace}; {owed} answers are owed at least"
+
+
 def lines_of(numbers: dict[str, Any], gold_pass: float = 0.0) -> list[str]:
     """Everything else, a line each; who is below the pass mark of gold tasks is told so."""
     alpha = numbers["alpha"]
@@ -145,6 +182,7 @@ def lines_of(numbers: dict[str, Any], gold_pass: float = 0.0) -> list[str]:
             f"work       {left['answers']} answers are owed at least: {left['hours']:.1f} hours of people's time, at "
             f"{left['seconds']:.0f} s each ({left['basis']})"
         )
+        lines.append(finish_line(numbers))
     for name, one in numbers["gold"].items():
         kinds = ", ".join(f"{kind} {by['hits']} of {by['of']}" for kind, by in one["kinds"].items())
         lines.append(f"gold       {name}: right in {percent(one)}{below(one, gold_pass)}{kinds and f' ({kinds})'}")

@@ -3,7 +3,6 @@
 from enum import StrEnum
 from typing import Final
 
-from schemas.ratings import RatingMean
 from schemas.records import Finalist, KeyField, Record
 
 
@@ -132,12 +131,20 @@ class Answer(Record):
 
 
 class ReviewCell(Record):
-    """Of a published row: who decided (`mode` is human, sample or auto), what `note` says of it, and how they rated
-    the ground truth, if they did."""
+    """Of a published row: who decided (`mode` is human, sample or auto), and what `note` says of it.
+
+    Attributes:
+        raters: How many of those who counted rated the ground truth.
+        natural, aligned, identity, background: Their mean, 1 (bad) to 5 (perfect); null where nobody rated it for that.
+    """
 
     mode: str
     note: str
-    ratings: tuple[RatingMean, ...] = ()
+    raters: int
+    natural: float | None
+    aligned: float | None
+    identity: float | None
+    background: float | None
 
 
 class SampleReviewed(Record):

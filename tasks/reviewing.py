@@ -13,6 +13,7 @@ from tasks.boards import collecting
 from tasks.boards.access import read_access
 from tasks.boards.answers import Answers, answers_for, changed_since_final, final_of, heard
 from tasks.boards.collecting import Collected
+from tasks.boards.daily import board
 from tasks.boards.gold import scores
 from tasks.boards.projects import Desk, Opened, Tell
 from tasks.boards.questions import asked
@@ -137,12 +138,21 @@ def told(review: Review) -> dict[str, Any]:
     sample, audit = (found_(run.executor, run.config, commits) for found_ in (sample_found, audit_found))
     said = [one for one in heard(run.store).values() if one.question in extras and not one.gone]
     names = [*run.config.review.cut.annotators, *run.config.review.cut.former]
+    left = _work_left(review, extras, said)
     published = sum(question.digest in final for question, _ in review.asked)
     return found | {
         "sample": sample.model_dump() if sample else None,
         "audit": audit.model_dump() if audit else None,
         "gold": scores(said, extras, names) if extras else {},
-        "left": _work_left(review, extras, said),
+        "left": left,
+        "daily": board(
+            [question for question, _ in review.asked],
+            review.answers,
+            extras,
+            said,
+            cut=run.config.review.cut,
+            owed=left["answers"],
+        ),
         "voters": _voters(review),
         "published": published,
         "changed_since_published": len(changed),

@@ -6,7 +6,7 @@ from schemas.config import GenerateCut
 from schemas.outcomes import Reason, Status
 from schemas.published import SCHEMA_VERSION, ImageCell, RejectedRow, TripletRow
 from schemas.records import Ballots, Candidate, Fidelity, Key, Motion, Photo, Record, Triplet
-from schemas.reviews import ReviewCell
+from schemas.reviews import ASKED, Quality, ReviewCell
 from tasks.engine.dossier import Life, SourceLife
 from tasks.engine.fingerprint import canonical, sha256
 from tasks.engine.images import ImageStore
@@ -66,7 +66,7 @@ def triplet_row(source: SourceLife, life: Life, images: ImageStore, cut: Generat
         watermark=candidate.watermark,
         score=life.outputs["rank"].score,
         rank=triplet.rank,
-        review=ReviewCell(mode=triplet.mode, note=triplet.note, ratings=triplet.ratings),
+        review=_review_cell(triplet),
         label_source=photo.label_source,
         subject=photo.subject,
         clip=photo.clip,
@@ -84,6 +84,19 @@ def triplet_row(source: SourceLife, life: Life, images: ImageStore, cut: Generat
         ground_truth=_cell(images, candidate.image, life.key, "ground_truth"),
     )
     return _signed(row)  # type: ignore[no-any-return]
+
+
+def _review_cell(triplet: Triplet) -> ReviewCell:
+    means = {str(quality): None for quality in ASKED} | {one.quality: one.mean for one in triplet.ratings}
+    return ReviewCell(
+        mode=triplet.mode,
+        note=triplet.note,
+        raters=max((one.people for one in triplet.ratings), default=0),
+        natural=means[Quality.NATURAL],
+        aligned=means[Quality.ALIGNED],
+        identity=means[Quality.IDENTITY],
+        background=means[Quality.BACKGROUND],
+    )
 
 
 def tombstone_row(key: Key, licence: str) -> RejectedRow:

@@ -11,7 +11,7 @@ from schemas.expressions import EXPRESSIONS, POLARITY, Expression
 from schemas.outcomes import BackCheck, FailureKind, Reason, Status
 from schemas.published import SCHEMA_VERSION, RejectedRow, TripletRow
 from schemas.records import Ballots, Candidate, Key, Vote
-from schemas.reviews import Quality
+from schemas.reviews import ASKED
 from tasks.boards.sampling import PEOPLE, mode_of
 from tasks.dataset.rows import row_digest
 from tasks.engine.fingerprint import seed_of
@@ -174,10 +174,10 @@ def row_faults(row: Row, config: BuildConfig, *, known_prompt: bool = True) -> I
 
 
 def _possible_ratings(row: TripletRow) -> bool:
-    """Each quality at most once, between 1 and 5, and only where people decided."""
-    names = [one.quality for one in row.review.ratings]
-    fits = all(one.quality in set(Quality) and 1 <= one.mean <= 5 and one.people >= 1 for one in row.review.ratings)
-    return fits and len(names) == len(set(names)) and (not names or row.review.mode in PEOPLE)
+    """Means lie between 1 and 5, and are there where somebody rated, which is only where people decided."""
+    means = [mean for quality in ASKED if (mean := getattr(row.review, quality)) is not None]
+    people = row.review.raters > 0 and row.review.mode in PEOPLE
+    return people and all(1 <= mean <= 5 for mean in means) if means else row.review.raters == 0
 
 
 def _motion_faults(row: Row, config: BuildConfig) -> Iterator[Fault]:

@@ -19,6 +19,7 @@ from tasks.engine.rows import Commit
 from tasks.pilot import pilot_file
 from tasks.pipeline import Run
 from tasks.report import funnel, mix, recipe
+from tasks.report.days import day_plot
 from tasks.report.lean import GROUPINGS
 from tasks.report.plain import plain
 from tasks.report.sheets import Sheet, sheet
@@ -137,6 +138,7 @@ def environment() -> jinja2.Environment:
         GROUPINGS=GROUPINGS,
         QUALITIES=QUALITIES,
         because=funnel.because,
+        day_plot=day_plot,
         page_of=_page_of,
     )
     environment.filters.update(number=_number, percent=_percent, plain=plain)

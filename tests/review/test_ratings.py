@@ -15,6 +15,7 @@ from tasks.boards.pictures import FACES, FOLDER, guide_files, show_guide
 from tasks.boards.ratings import means_of
 from tasks.boards.statistics import statistics
 from tasks.dataset.read import data_set, typed_rows
+from tasks.dataset.rules import row_faults
 from tasks.dataset.verify import verify
 from tasks.engine.store import Store
 from tasks.report.html import write_report
@@ -62,7 +63,7 @@ def test_the_screen_asks_for_each_quality_of_each_side_with_keys_of_its_own() ->
         assert len(set(keys)) == len(keys) == (28 if single else 56)
 
 
-def test_ratings_are_published_with_the_row_and_nothing_impossible_passes(tmp_path: Path) -> None:
+def test_ratings_are_published_with_the_row(tmp_path: Path) -> None:
     waits(tmp_path)
     asked = questions(tmp_path, config())
     say(tmp_path, asked, ann1=best, ann2=best)
@@ -78,10 +79,11 @@ def test_ratings_are_published_with_the_row_and_nothing_impossible_passes(tmp_pa
     assert verify(built.published.folder) == []
     manifest = data_set(built.published.folder)
     table: list[Any] = list(typed_rows(built.published.folder, manifest, "data"))
-    found = {row.source_id: row.review.ratings for row in table}
+    found = {row.source_id: row.review for row in table}
     for one in asked:
-        wanted = [("identity", 3.0, 1)] if one in asked[:2] else []
-        assert [(each.quality, each.mean, each.people) for each in found[one.key.source_id]] == wanted
+        cell = found[one.key.source_id]
+        assert (cell.raters, cell.identity) == ((1, 3.0) if one in asked[:2] else (0, None))
+        assert (cell.natural, cell.aligned, cell.background) == (None, None, None)
     assert fakes.world().counts()["instruct"] == before + len(asked)
     say(tmp_path, asked, ann3=best)
     another = finished(tmp_path, "edition=v2")
@@ -89,6 +91,20 @@ def test_ratings_are_published_with_the_row_and_nothing_impossible_passes(tmp_pa
     assert fakes.world().counts()["instruct"] == before + len(asked), "no text is written again for another note"
     index = write_report(built.run, built.run.executor.commits(), "reports/x").read_text("utf-8")
     assert "Mean ratings" in index
+
+
+@pytest.mark.parametrize("fields", [{"identity": 5.5}, {"raters": 0}, {"mode": "auto"}, {"identity": None}])
+def test_impossible_ratings_are_seen(tmp_path: Path, fields: dict[str, Any]) -> None:
+    waits(tmp_path)
+    asked = questions(tmp_path, config())
+    say(tmp_path, asked, ann1=best, ann2=best)
+    add(Store(tmp_path), [answer(one, "ann1", best(one), ratings=rated(best(one)[0], identity=3)) for one in asked])
+    built = finished(tmp_path)
+    assert built.published
+    row = next(iter(typed_rows(built.published.folder, data_set(built.published.folder), "data")))
+    lying = row.model_copy(update={"review": row.review.model_copy(update=fields)})
+    assert not [fault for fault in row_faults(row, built.run.config) if fault.rule == "review"]
+    assert [fault for fault in row_faults(lying, built.run.config) if fault.rule == "review"]
 
 
 def test_four_faces_are_drawn_and_the_guide_shows_them(tmp_path: Path) -> None:
