@@ -172,7 +172,7 @@ def test_audits_decide_nothing_and_are_told_everywhere(tmp_path: Path) -> None:
     assert "% of all usable edits pass" in card
     index = write_report(built.run, built.run.executor.commits(), "reports/x")
     assert "Blind audit" in index.read_text("utf-8")
-    assert "recall of the votes" in index.read_text("utf-8")
+    assert "of all usable edits pass" in index.read_text("utf-8")
 
     plain = tmp_path / "plain"
     waits(plain)
