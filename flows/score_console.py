@@ -44,10 +44,10 @@ def score_and_show(workspace: Path, config: ScoreConfig, *, dry_run: bool, as_js
         told = {"run": config.name, "edits": edits, "re_encodings": same, "measurements": rows}
         print_json(
             told | {"outside": [plain(ask) for ask in outside], "dollars": total(outside)}
-        ) if as_json else OUT.print(words, soft_wrap=True)
+        ) if as_json else OUT.print(Text(words), soft_wrap=True)
         return
     if results is None:
-        ERR.print(words, soft_wrap=True)
+        ERR.print(Text(words), soft_wrap=True)
         from flows.runner import on_batches, on_progress
         from flows.scoring import score_editors
         from flows.server import reached
@@ -55,7 +55,7 @@ def score_and_show(workspace: Path, config: ScoreConfig, *, dry_run: bool, as_js
 
         with reached(), progress_bar() as bar:
             token = on_progress.set(bar)
-            on_batches.set(lambda words: ERR.print(words, highlight=False))
+            on_batches.set(lambda words: ERR.print(Text(words)))
             results = answer(score_editors(config, str(workspace)))
             on_progress.reset(token)
     show(results, as_json=as_json)
@@ -72,9 +72,11 @@ def show(results: Results, *, as_json: bool) -> None:
         whole = one.whole
         if whole.truth_mean.n < whole.score_all.n:
             told = f"best {_number(whole.truth_best, 4)}, mean {_number(whole.truth_mean, 4)}, n {whole.truth_mean.n}"
-            OUT.print(f"{one.editor} ({one.granularity}), over the ground truths of a source and target: {told}")
+            OUT.print(Text(f"{one.editor} ({one.granularity}), over the ground truths of a source and target: {told}"))
         if whole.reasons:
-            OUT.print(f"{one.editor} ({one.granularity}), not scored: {because(whole.reasons)}")
+            first = f"; the first: {one.first_failure}" if one.first_failure else ""
+            words = f"{one.editor} ({one.granularity}), not scored: {because(whole.reasons)}{first}"
+            OUT.print(Text(words), soft_wrap=True)
     for used in manifest.editors:
         if used.conflicts:
             words = f"* {used.editor}: {', '.join(used.conflicts)}; its scores may flatter it{_left_out(results, used)}"
@@ -137,7 +139,7 @@ def _table(results: Results) -> Table:
     """Three lines for each editor and granularity, so that it fits a terminal of 80 columns."""
     manifest = results.manifest
     title = f"{manifest.score} on {manifest.dataset} {manifest.edition}, {manifest.triplets} triplets"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
     table.add_column("editor\n  instruction", overflow="fold")
     judged = ("PQ", "SC\nGTA") if manifest.judges else ()
     columns = (
@@ -158,7 +160,7 @@ def _table(results: Results) -> Table:
         median = "–" if whole.median_ratio is None else f"{whole.median_ratio:.2f}"
         judges = (_number(parts["pq"]), f"{_number(parts['sc'])}\n{_number(parts['gta'])}") if judged else ()
         table.add_row(
-            f"{one.editor}{' *' if one.editor in marked else ''}\n  {one.granularity}",
+            Text(f"{one.editor}{' *' if one.editor in marked else ''}\n  {one.granularity}"),
             f"{_number(whole.score, 4)}\n{_number(whole.score_all, 4)}",
             _number(parts["id"]),
             f"{_number(parts['bg'])}\n{_number(parts['background_rmse'], 2)}",

@@ -96,7 +96,7 @@ def judge_of(text: str) -> dict[str, Any]:
 
 def _called(adapter: Mapping[str, Any]) -> str:
     """What tables call an editor: by name and parameters, but for those that say where things lie on this machine."""
-    name, params = str(adapter.get("name", "")), dict(adapter.get("params") or {})
+    name, params = str(adapter.get("name", "")), dict(adapter.get("params", {}))
     local = EDITORS.adapter_class(name).local
     label = str(params.pop("name", "") or name)
     told = [
@@ -121,10 +121,12 @@ def _name(config: ScoreConfig) -> str:
 def _yaml(text: str, option: str) -> dict[str, Any]:
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):  # a date that is none is a ValueError
         raise ConfigError(f"{option} {text}: it is not YAML", "write {name: NAME, params: {KEY: VALUE}}") from None
-    if not isinstance(value, dict) or "name" not in value:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise ConfigError(f"{option} {text}: it has no name", "write {name: NAME, params: {KEY: VALUE}}")
+    if not isinstance(value.get("params", {}), dict):
+        raise ConfigError(f"{option} {text}: its params are no mapping", "write {name: NAME, params: {KEY: VALUE}}")
     return value
 
 
@@ -136,4 +138,5 @@ def _valid(values: dict[str, Any]) -> ScoreConfig:
         where = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             raise ConfigError(f"unknown key '{where}'", "the sections are in docs/scoring.md") from None
-        raise ConfigError(f"{where}: {first['msg']}" if where else first["msg"], "see docs/scoring.md") from None
+        wrong = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{where}: {wrong}" if where else wrong, "see docs/scoring.md") from None

@@ -95,7 +95,7 @@ def _measured(
     store = Store(workspace)
 
     def tell(name: str, done: int, of: int) -> None:
-        ERR.print(f"{name}: {done} of {of} outputs", highlight=False)
+        ERR.print(Text(f"{name}: {done} of {of} outputs"))
 
     with store.lock():
         album = Album(ImageStore(store))

@@ -79,7 +79,7 @@ def show_opened(workspace: Path, name: str, *, as_json: bool) -> None:
     """Open the study, and say where it is."""
     store = Store(workspace.resolve())
     projects = open_study(
-        store, read_study(store, name), lambda who, done, total: ERR.print(f"{who}: {done} of {total} tasks")
+        store, read_study(store, name), lambda who, done, total: ERR.print(Text(f"{who}: {done} of {total} tasks"))
     )
     if as_json:
         print_json([asdict(project) for project in projects])
@@ -89,7 +89,7 @@ def show_opened(workspace: Path, name: str, *, as_json: bool) -> None:
         table.add_column(column, justify="right")
     table.add_column("where", no_wrap=True)
     for one in projects:
-        table.add_row(one.annotator, f"{one.tasks}", f"{one.added}", one.url)
+        table.add_row(Text(one.annotator), f"{one.tasks}", f"{one.added}", Text(one.url))
     OUT.print(table)
 
 

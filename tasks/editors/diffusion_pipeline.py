@@ -16,6 +16,7 @@ from tasks.editors.diffusion_files import index, parts
 from tasks.editors.diffusion_qwen import Embeds
 from tasks.editors.diffusion_settings import Spec, accepted
 from tasks.engine.errors import ConfigError, ItemFailed
+from tasks.engine.loading import first_line, loading
 
 _lock = threading.Lock()
 _loaded: dict[Spec, "Pipeline"] = {}
@@ -70,15 +71,13 @@ class Pipeline:
         self._told = told = spec.told
         found = spec.pipeline_class()
         self._takes = accepted(found)
-        try:
+        with loading(f"the editor '{spec.name}'"):
             options = {"dtype": getattr(torch, told["dtype"]), "use_safetensors": True, "local_files_only": True}
             models = dict(_models(spec, options))
             self._pipe: Any = found.from_pretrained(spec.folder, **options, **models)
             self._fuse(spec)
             self._tune(spec)
             self._place()
-        except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, AttributeError) as error:
-            raise ConfigError(f"the editor '{spec.name}' cannot be loaded: {_first_line(error)}") from None
         self._pipe.set_progress_bar_config(disable=True)
         embeds = told["batching"] == "embeds"
         self._embeds = Embeds(self._pipe, told["reference_area"]) if embeds else None
@@ -132,13 +131,13 @@ class Pipeline:
             except (self._torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if type(error) is RuntimeError and "not enough memory" not in str(error).lower():
                     raise
-                full = _first_line(error)
+                full = first_line(error)
             except (ValueError, TypeError, AttributeError) as error:
                 if self._proved:
                     raise
                 # Settings that no signature shows to be wrong: a scheduler or a step cache that it cannot use.
                 raise ConfigError(
-                    f"the editor '{self._name}' cannot edit as it is told: {_first_line(error)}",
+                    f"the editor '{self._name}' cannot edit as it is told: {first_line(error)}",
                     "see call, scheduler, step_cache and attention",
                 ) from None
             # Not in the handler: the error's frames hold the very tensors that are to go.
@@ -257,7 +256,3 @@ def _picture(image: Any) -> Result:
 
 def _bad(message: str) -> ItemFailed:
     return ItemFailed(FailureKind.BAD_OUTPUT, message)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

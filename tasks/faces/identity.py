@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tasks.engine import weights
 from tasks.engine.images import Picture
+from tasks.engine.loading import loading
 from tasks.engine.registry import Adapter
 from tasks.faces import Face
 from tasks.faces.geometry import ALIGNED_SIZE, align
@@ -29,7 +30,8 @@ class Embedder(Adapter):
         super().__init__(params)
         (name,) = self.weights
         self._sha256 = weights.sha256_of(name)
-        self._model = _load(weights.path(name), self.metadata)
+        with loading(f"the model '{name}'"):  # the hash of one that is brought by hand is not known
+            self._model = _load(weights.path(name), self.metadata)
 
     def embed(self, picture: Picture, face: Face) -> NDArray[np.float32]:
         """(D,) float32 of length 1, read-only; remembered by model, picture and box over all threads.

@@ -95,7 +95,7 @@ def opened(workspace: Path, names: Sequence[str]) -> list[ScoredRun]:
     found: list[ScoredRun] = []
     for name in names:
         places = [workspace / "runs" / name / "scores", Path(name), Path(name) / "scores"]
-        folder = next((place for place in places if (place / MANIFEST).is_file()), None)
+        folder = next((place for place in places if _is_file(place / MANIFEST)), None)
         if folder is None:
             known = sorted(path.parent.parent.name for path in workspace.glob(f"runs/*/scores/{MANIFEST}"))
             held = f"scored here: {', '.join(known)}" if known else "run `fedbench score` first"
@@ -107,6 +107,13 @@ def opened(workspace: Path, names: Sequence[str]) -> list[ScoredRun]:
             raise ConfigError(f"two runs are called '{run.manifest.name}'", "score one again with another --run")
         found.append(run)
     return found
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no disk takes
+        return False
 
 
 def entrants(run: ScoredRun) -> Iterator[Entrant]:

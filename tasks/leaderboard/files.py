@@ -82,7 +82,7 @@ def _board(board: Board) -> dict[str, Any]:
 
 
 def _row(row: Ranked, sigma: float) -> dict[str, Any]:
-    entrant = row.entrant
+    entrant, parts = row.entrant, row.entrant.whole.parts
     return {
         "rank": row.rank,
         "rank_range": row.range,
@@ -94,7 +94,7 @@ def _row(row: Ranked, sigma: float) -> dict[str, Any]:
         "next": None if row.next is None else asdict(row.next) | {"verdict": row.next.verdict},
         "without_relatives": None if entrant.kin is None else asdict(entrant.kin),
         "judges": [one.plain() for one in entrant.judges],
-        "traits": traits(entrant.ratios, sigma, entrant.whole.parts["identity"].value),
+        "traits": traits(entrant.ratios, sigma, parts["identity"].value, parts["no_face"]),
         "whole": asdict(entrant.whole),
         "by_target": {name: asdict(mean) for name, mean in row.by_target.items()},
         "by_source": {name: asdict(mean) for name, mean in row.by_source.items()},

@@ -1,7 +1,7 @@
 """A board: the editors of comparable runs under one instruction, ranked, with what every rank is worth."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -222,8 +222,19 @@ def _stability(ordered: Sequence[Entrant], own: list[float | None], *, failed: b
 
 
 def protocol(one: Entrant) -> str:
-    """An editor's inference protocol in a line: adapter, version, parameters, seed."""
+    """An editor's inference protocol in a line: adapter, version, all that decides its outputs, seed."""
     identity = one.used.identity
-    params: dict[str, Any] = identity.get("params") or {}
-    told = ", ".join(f"{name}={value}" for name, value in sorted(params.items()) if not isinstance(value, list | dict))
+    told = ", ".join(f"{name}={value}" for name, value in _leaves("", identity.get("params") or {}))
     return f"{identity.get('name')} v{identity.get('version')}{f' ({told})' if told else ''}, seed {one.seed}"
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Parameters by dotted path: call.guidance_scale, loras.0.scale; a list or dict without anything says nothing."""
+    if isinstance(value, Mapping):
+        for name, held in sorted(value.items()):
+            yield from _leaves(f"{path}.{name}" if path else str(name), held)
+    elif isinstance(value, list | tuple):
+        for place, held in enumerate(value):
+            yield from _leaves(f"{path}.{place}", held)
+    else:
+        yield path, value

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemas.score_config import ScoreCut
-from schemas.scoring import ABLATIONS, DIMENSIONS, MODEL, Part, RuleParts, ScoreRow, State
+from schemas.scoring import ABLATIONS, DIMENSIONS, MODEL, Part, PartStatus, RuleParts, ScoreRow, State
 from tasks.metrics.score import combined
 
 
@@ -34,7 +34,8 @@ class Summary:
         owed, scored, failed, unscored: How many rows, and how they count; the first is the sum of the others.
         score: Over the scored ones: the mean of products.
         score_all: With failed ones as 0; unscored ones are in neither.
-        parts: By name (id, bg, ..., fidelity, alignment, gain, and the raw ones below), over those that have one.
+        parts: By name (id, bg, ..., fidelity, alignment, gain, and the raw ones below), over those that have one;
+            no_face is the share of outputs that show none.
         median_ratio, ratio_of_sums: Of the chosen gain's distances, beside the mean ratio.
         product_of_means: Of the dimensions' means: a diagnostic, never a score.
         ablations: By name: the mean over the rows that it can be computed of.
@@ -67,6 +68,7 @@ _RAW: Final[dict[str, Callable[[RuleParts], float | None]]] = {
     "background_own_rmse": lambda rule: rule.background_own_rmse,
     "registered_rmse": lambda rule: rule.registered_rmse,
     "au_direction": lambda rule: rule.au_direction,
+    "no_face": lambda rule: float(rule.identity_status is PartStatus.NO_FACE),
 }
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from schemas.outcomes import FailureKind
 from tasks.engine.errors import ConfigError, ItemFailed
 from tasks.engine.fingerprint import sha256
+from tasks.engine.loading import first_line, loading
 from tasks.engine.weights import hash_file
 
 EXTRA: Final = "install the model extra: `make torch`, or the versions of requirements/torch.txt"
@@ -110,14 +111,12 @@ class Model:
         gpu = "cuda" if torch.cuda.is_available() else "cpu"
         source, where = (place.folder, {}) if place.folder else (place.model, {"revision": place.revision})
         options = {"local_files_only": True, "trust_remote_code": False, **where}
-        try:
+        with loading(f"the model '{place.model}'"):
             self._processor: Any = AutoProcessor.from_pretrained(source, **options)
             model, found = AutoModelForImageTextToText.from_pretrained(
                 source, dtype=place.dtype, use_safetensors=True, output_loading_info=True, **options
             )
             self._model: Any = model.eval().to(gpu if place.device == "auto" else place.device)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
-            raise ConfigError(f"the model '{place.model}' cannot be loaded: {_first_line(error)}") from None
         if found["missing_keys"]:  # transformers would go on with random numbers in their place
             raise ConfigError(
                 f"the model '{place.model}' lacks weights: {', '.join(sorted(found['missing_keys'])[:3])}"
@@ -125,7 +124,7 @@ class Model:
         try:
             self._inputs(np.full((64, 64, 3), 128, np.uint8), [{"text": "?"}])
         except (NotTaken, TypeError, AttributeError) as error:
-            raise ConfigError(f"the model '{place.model}' takes no pictures in a chat: {_first_line(error)}") from None
+            raise ConfigError(f"the model '{place.model}' takes no pictures in a chat: {first_line(error)}") from None
 
     def say(self, picture: NDArray[np.uint8], turns: Sequence[Mapping[str, str]], max_new_tokens: int) -> Said:
         """The likeliest answer, word for word (greedy; no sampling, no penalty for repetition).
@@ -196,7 +195,7 @@ class Model:
                 chat, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
             )
         except ValueError as error:
-            raise NotTaken(_first_line(error)) from None
+            raise NotTaken(first_line(error)) from None
         return inputs.to(self._model.device, dtype=self._model.dtype)  # whole numbers keep their type
 
     def _ends(self) -> set[int]:
@@ -206,7 +205,7 @@ class Model:
     def _out_of_memory(self, error: Exception) -> ItemFailed:
         if self._torch.cuda.is_available():
             self._torch.cuda.empty_cache()
-        return ItemFailed(FailureKind.OUT_OF_MEMORY, _first_line(error), retryable=True)
+        return ItemFailed(FailureKind.OUT_OF_MEMORY, first_line(error), retryable=True)
 
 
 def load(place: Place) -> Model:
@@ -225,7 +224,3 @@ def digest_of(folder: Path) -> str:
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
     return sha256("".join(f"{hash_file(folder / name)}  {name}\n" for name in names).encode())
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

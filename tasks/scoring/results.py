@@ -29,6 +29,7 @@ class Scores:
     Attributes:
         without_relatives: The score as `relatives.without` has it; None where it has no relative.
         judges: How far each judge can be believed on its outputs.
+        first_failure: What is said of the first output that failed; empty where none did, or it shows no face.
     """
 
     editor: str
@@ -38,6 +39,7 @@ class Scores:
     by_target: dict[str, Summary]
     without_relatives: Mean | None
     judges: list[Steadiness]
+    first_failure: str
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -126,6 +128,7 @@ def _summed(rows: Sequence[ScoreRow], run: Scoring, manifest: ScoreManifest) -> 
         },
         without_relatives=without(rows, relatives(manifest, used), cut, partial=partial),
         judges=steadiness(row.judged for row in rows if row.judged),
+        first_failure=next((row.message for row in rows if row.message), ""),
     )
 
 

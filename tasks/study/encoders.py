@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tasks.engine.errors import ConfigError
 from tasks.engine.images import Picture
+from tasks.engine.loading import loading
 from tasks.faces.memo import Memo
 from tasks.providers.in_process import Place
 
@@ -35,7 +36,6 @@ class Encoder:
     def __init__(self, place: Place, space: Space) -> None:
         place.check()
         import torch
-        from safetensors import SafetensorError
         from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
         from transformers.utils import logging
 
@@ -47,16 +47,13 @@ class Encoder:
         gpu = "cuda" if torch.cuda.is_available() else "cpu"
         source, where = (place.folder, {}) if place.folder else (place.model, {"revision": place.revision})
         options = {"local_files_only": True, "trust_remote_code": False, **where}
-        try:
+        with loading(f"the model '{place.model}'"):
             self._processor: Any = AutoImageProcessor.from_pretrained(source, **options)
             self._tokenizer: Any = AutoTokenizer.from_pretrained(source, **options) if space == "joint" else None
             model, found = AutoModel.from_pretrained(
                 source, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **options
             )
             self._model: Any = model.eval().to(gpu if place.device == "auto" else place.device)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-            words = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            raise ConfigError(f"the model '{place.model}' cannot be loaded: {words}") from None
         if found["missing_keys"]:  # transformers would go on with random numbers in their place
             raise ConfigError(
                 f"the model '{place.model}' lacks weights: {', '.join(sorted(found['missing_keys'])[:3])}"

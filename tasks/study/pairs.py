@@ -75,7 +75,19 @@ def read_pairs(path: Path) -> tuple[list[Pair], list[str]]:
         *(name for of in (questions, metrics) for held in of.values() for name in held),
     }
     pairs = [_pair(f"{path}, row {number}", row, questions, metrics, path.parent) for number, row in enumerate(rows, 1)]
+    _no_row_twice(path, pairs)
     return pairs, [name for name in columns if name not in used]
+
+
+def _no_row_twice(path: Path, pairs: Sequence[Pair]) -> None:
+    """A row that says the same as another, votes and numbers included, is a slip: its pair would count twice."""
+    seen: dict[str, int] = {}
+    for number, pair in enumerate(pairs, 1):
+        if (first := seen.setdefault(repr(pair), number)) != number:
+            raise ConfigError(
+                f"{path}, row {number}: the same as row {first}",
+                "keep one; pairs that do differ, tell apart by `triplet`",
+            )
 
 
 def _grouped(columns: Sequence[str], pattern: re.Pattern[str]) -> dict[str, list[str]]:
@@ -139,19 +151,35 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         if path.suffix == ".csv":
             with path.open(encoding="utf-8-sig", newline="") as file:
-                for row in csv.DictReader(file, strict=True):
+                reader = csv.DictReader(file, strict=True)
+                _once(reader.fieldnames or ())
+                for row in reader:
                     if None in row or None in row.values():
                         raise ValueError("a row has more or fewer cells than the first")
                     yield row
         elif path.suffix == ".jsonl":
             for line in filter(str.strip, path.read_text(encoding="utf-8-sig").splitlines()):
-                row = json.loads(line)
+                row = json.loads(line, object_pairs_hook=_object)
                 if not isinstance(row, dict):
                     raise ValueError("a line is no JSON object")
                 yield row
         elif path.suffix == ".parquet":
-            yield from pq.read_table(path).to_pylist()
+            table = pq.read_table(path)
+            _once(table.column_names)
+            yield from table.to_pylist()
         else:
             raise ConfigError(f"{path}: unknown kind of file", hint)
-    except (OSError, ValueError, csv.Error) as error:  # ArrowInvalid is a ValueError
+    except (OSError, ValueError, RecursionError, csv.Error) as error:  # ArrowInvalid is a ValueError
         raise ConfigError(f"cannot read {path}: {str(error).splitlines()[0]}", hint) from None
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    _once([name for name, _ in pairs])
+    return dict(pairs)
+
+
+def _once(names: Sequence[str]) -> None:
+    """Readers let the last column of a name win: votes would be lost in silence."""
+    double = [name for place, name in enumerate(names) if name in names[:place]]
+    if double:
+        raise ValueError(f"column '{double[0]}' stands there twice")

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tasks.engine.errors import WorkspaceError
+from tasks.engine import weights
+from tasks.engine.errors import ConfigError, WorkspaceError
 from tasks.engine.images import Picture
 from tasks.faces import ANALYZERS, EMBEDDERS, identity
 from tasks.metrics.identity import cosine
@@ -53,3 +54,13 @@ def test_buffalo_is_never_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(WorkspaceError, match="buffalo_l"):
         EMBEDDERS.get("buffalo_l", {})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_torn_file_whose_hash_nobody_knows_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / ".insightface/models/buffalo_l/w600k_r50.onnx"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(weights.path("sface").read_bytes()[:5000])
+    with pytest.raises(ConfigError, match=r"the model 'buffalo_l' cannot be loaded: .*fetch it anew") as caught:
+        EMBEDDERS.get("buffalo_l", {})
+    assert "\n" not in str(caught.value)

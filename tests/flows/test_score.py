@@ -111,6 +111,10 @@ def test_what_is_missing_is_said_in_one_line(finished: Finished, monkeypatch: py
         ("--editor", "warp:intensity", "--no-judge", "--gain", "au"): "'intensity' is no parameter",
         ("--editor", "a=warp", "--editor", "a=copy", "--no-judge", "--gain", "au"): "two editors are called 'a'",
         ("--editor", "warp", "--no-judge", "--gain", "au", "--normaliser", "best"): "cut.normaliser",
+        ("--editor", "{name: warp, params: 3}", "--no-judge"): "its params are no mapping",
+        ("--editor", "{name: [warp]}", "--no-judge"): "it has no name",
+        ("--editor", "{name: 2020-99-99}", "--no-judge"): "it is not YAML",
+        ("--editor", "warp", "--judge", "{name: mllm, params: [1]}"): "its params are no mapping",
     }
     for words, message in cases.items():
         said = run(data, "-w", finished.folder, *words)
@@ -118,6 +122,15 @@ def test_what_is_missing_is_said_in_one_line(finished: Finished, monkeypatch: py
         assert message in said.stderr
         assert len(said.stderr.strip().splitlines()) <= 2
     assert run(finished.folder, "--editor", "warp", "--no-judge", "--gain", "au").exit_code == 2
+
+
+def test_a_name_that_is_markup_is_shown_as_it_is(finished: Finished) -> None:
+    data, words = finished.result.dataset, ["--no-judge", "--gain", "au", "--granularity", "simple", "--limit", "1"]
+    said = run(
+        data, "-w", finished.folder, *words, "--editor", "{name: copy, called: '[/red] [bold]x'}", "--run", "odd"
+    )
+    assert said.exit_code == 0, said.output
+    assert "[/red] [bold]x" in said.stdout
 
 
 def test_editors_as_they_are_typed() -> None:

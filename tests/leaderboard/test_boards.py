@@ -200,7 +200,7 @@ def test_hostile_names_stay_in_their_cell(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("names", "message"),
-    [(["nope"], "no run 'nope' with scores"), (["r", "r"], "run 'r' is named twice")],
+    [(["nope"], "no run 'nope' with scores"), (["x" * 400], "no run 'xxx"), (["r", "r"], "run 'r' is named twice")],
 )
 def test_mistakes_are_told(tmp_path: Path, names: Sequence[str], message: str) -> None:
     write(tmp_path, "r", rows("a", SPREAD))

@@ -47,6 +47,7 @@ def test_missing_extra_resized_and_corrupt_outputs(dataset: Path, tmp_path: Path
     assert (large.raw_width, large.raw_height) == (3 * side, 3 * side)
     assert images.get(large.image).pixels.shape == (side, side, 3)
     assert [row.rule for row in good] == [row.rule for row in copies[4:]]
+    assert [one.first_failure for one in results.scores] == [missing.message]
     (whole,) = [one.whole for one in results.scores]
     assert (whole.owed, whole.failed, whole.reasons[str(FailureKind.BAD_OUTPUT)]) == (len(rows), 3, 3)
     assert whole.owed == whole.scored + whole.failed + whole.unscored

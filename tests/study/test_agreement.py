@@ -125,6 +125,31 @@ def test_mistakes_are_told(tmp_path: Path, change: dict[str, str], message: str)
         read_pairs(save(tmp_path, "csv", [ROWS[0] | change]))
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("twice.csv", "source,a,b,q_1,q_1,m_a,m_b\ns,x,y,a,b,1,2\n"),
+        ("twice.jsonl", '{"source": "s", "a": "x", "b": "y", "q_1": "a", "q_1": "b", "m_a": 1, "m_b": 2}\n'),
+    ],
+)
+def test_no_vote_is_lost_to_a_column_of_the_same_name(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError, match="column 'q_1' stands there twice"):
+        read_pairs(tmp_path / name)
+    table = pa.Table.from_arrays([pa.array(["s"])] * 5, names=["source", "a", "b", "q_1", "q_1"])
+    pq.write_table(table, tmp_path / "twice.parquet")
+    with pytest.raises(ConfigError, match="cannot read"):
+        read_pairs(tmp_path / "twice.parquet")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_row_that_repeats_another_is_refused(tmp_path: Path, kind: str) -> None:
+    row = {name: str(value) for name, value in ROWS[1].items()}
+    with pytest.raises(ConfigError, match="row 3: the same as row 1"):
+        read_pairs(save(tmp_path, kind, [row, row | {"source": "other"}, row]))
+    assert len(read_pairs(save(tmp_path, kind, [row | {"triplet": ""}, row | {"triplet": "other"}]))[0]) == 2
+
+
 def test_a_file_without_a_question_or_a_known_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="lacks the columns QUESTION_1"):
         read_pairs(save(tmp_path, "csv", [{"source": "s", "a": "x", "b": "y"}]))

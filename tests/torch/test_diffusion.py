@@ -275,6 +275,16 @@ def test_a_lost_weight_is_never_made_up(folders: dict[str, Path], tmp_path: Path
         edit(folder, "flux-kontext")
 
 
+@pytest.mark.parametrize("file", ["transformer/*.safetensors", "text_encoder_2/*.safetensors", "tokenizer/*.json"])
+def test_a_torn_file_is_one_line(folders: dict[str, Path], tmp_path: Path, file: str) -> None:
+    folder = shutil.copytree(folders["flux-kontext"], tmp_path / "torn")
+    torn = max(folder.glob(file), key=lambda path: path.stat().st_size)
+    torn.write_bytes(torn.read_bytes()[: torn.stat().st_size // 2])
+    with pytest.raises(ConfigError, match="the editor 'flux-kontext' cannot be loaded: ") as caught:
+        edit(folder, "flux-kontext")
+    assert "\n" not in str(caught.value)
+
+
 def test_pickles_are_not_opened_and_code_is_not_run(folders: dict[str, Path], tmp_path: Path) -> None:
     import torch
     from safetensors.torch import load_file

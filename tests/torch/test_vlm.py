@@ -168,7 +168,7 @@ def test_it_is_loaded_once_for_all_threads_and_voters(
     assert ballots[:2] == ballots[2:]
 
 
-@pytest.mark.parametrize("ruin", ["weights", "pickle", "code", "chat"])
+@pytest.mark.parametrize("ruin", ["weights", "torn", "torn tokenizer", "pickle", "code", "chat"])
 def test_what_cannot_be_trusted_is_one_line(random: Path, tmp_path: Path, ruin: str) -> None:
     import torch
     from safetensors.torch import load_file, save_file
@@ -179,6 +179,10 @@ def test_what_cannot_be_trusted_is_one_line(random: Path, tmp_path: Path, ruin: 
         tensors = load_file(file)
         save_file(dict(sorted(tensors.items())[1:]), file, {"format": "pt"})
         expected = "lacks weights"
+    elif ruin.startswith("torn"):
+        torn = folder / ("tokenizer.json" if ruin == "torn tokenizer" else "model.safetensors")
+        torn.write_bytes(torn.read_bytes()[: torn.stat().st_size // 2])
+        expected = "cannot be loaded.*fetch it anew"
     elif ruin == "pickle":
         torch.save(load_file(file), folder / "pytorch_model.bin")
         file.unlink()
