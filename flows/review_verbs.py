@@ -36,7 +36,7 @@ def up(
     from tasks.engine.store import Store
 
     if in_bucket(shown(workspace)):
-        hint = "run a server of your own: docs/review.md"
+        hint = "start it for a folder of its own, and set FEDBENCH_STUDIO_URL: docs/object-store.md"
         raise ConfigError(f"Label Studio cannot keep its data in {shown(workspace)}", hint)
     if not accounts_only:
         studio.check_port(port)

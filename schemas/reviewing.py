@@ -1,11 +1,13 @@
 """The config of review: who decides between the finalists of a source, and how answers become a decision."""
 
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from schemas.sections import Adapter, AdapterField, Section
 
+# Days that a presigned address lasts at most (AWS Signature Version 4).
+LONGEST: Final = 7.0
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
 
 
@@ -70,6 +72,13 @@ class Review(Section):
         le=0.5,
         description="Share of the automatically rejected candidates (of sources that people look at) that they are "
         "asked about as well, so that it is known what was lost; decides nothing; ours.",
+    )
+    address_days: float = Field(
+        default=LONGEST,
+        ge=0.01,
+        le=LONGEST,
+        description="Days for which annotators' addresses of a bucket's pictures last, at most those of a signature; "
+        "`review open` renews those of open tasks when less than half of it is left; ours.",
     )
     max_error: float = Field(
         default=0.1,

@@ -84,7 +84,7 @@ def open_review(review: Review, tell: Tell) -> list[Opened]:
         if gold.extra
     }
     audited = [(one, answers[one.digest]) for one in audits_of(run.executor, run.config, done)]
-    desk = Desk(run.store, access, run.config.name, run.config.review.cut, tell)
+    desk = Desk(run.store, access, run.config.name, run.config.review.cut, tell, run.config.review.address_days)
     return desk.open([*review.asked, *audited], beside)
 
 

@@ -20,10 +20,15 @@ FOLDER: Final = "review/made"
 QUALITY: Final = 92
 
 
+def names_of(image: str) -> tuple[str, str]:
+    """Where in the workspace a picture of a question may lie."""
+    return ImageStore.path(image), f"{FOLDER}/{image}.png"
+
+
 def path_of(store: Store, image: str) -> Path:
     """Where a picture of a question lies: among those of the stages, or among the made ones."""
-    name = ImageStore.path(image)
-    return store.local(name if store.exists(name) else f"{FOLDER}/{image}.png")
+    name, made = names_of(image)
+    return store.local(name if store.exists(name) else made)
 
 
 def forget_made(store: Store, image: str) -> None:

@@ -1,4 +1,5 @@
-"""The pictures that annotators see: links to the stored ones below one folder, under names that tell nothing."""
+"""The pictures that annotators see: the stored ones below one folder (links, copies in a bucket), under names that tell
+nothing."""
 
 import errno
 import os
@@ -10,9 +11,11 @@ from typing import Final
 import prompts
 from schemas.reviews import Question
 from tasks.boards.blind import files_of, folder_of
-from tasks.boards.made import forget_made, path_of
+from tasks.boards.bucket_pictures import copy_pictures, delete_folders, put_files
+from tasks.boards.made import forget_made, names_of, path_of
 from tasks.engine.errors import WorkspaceError
 from tasks.engine.fingerprint import sha256
+from tasks.engine.places import mirror_at
 from tasks.engine.store import Store, disk
 
 # Label Studio serves nothing outside `ROOT`, and wants what it serves below a folder in it.
@@ -28,6 +31,10 @@ def show(store: Store, key: bytes, tasks: Iterable[tuple[Question, str]]) -> Non
     Raises:
         WorkspaceError: A picture is gone, the disk failed, or somebody put a link into the folder.
     """
+    if mirror := mirror_at(store.root):
+        wanted = {n: names_of(i) for question, who in tasks for n, i in files_of(key, question, who).values()}
+        copy_pictures(mirror, FOLDER, wanted)
+        return
     folder = store.path(FOLDER)
     there = _there(folder)
     for question, annotator in tasks:
@@ -44,6 +51,9 @@ def guide_files() -> dict[str, tuple[str, bytes]]:
 
 def show_guide(store: Store) -> None:
     """Put the faces of the guide into the folder: Label Studio strikes pictures that lie in its text."""
+    if mirror := mirror_at(store.root):
+        put_files(mirror, FOLDER, dict(guide_files().values()))
+        return
     for name, data in guide_files().values():
         path = store.path(f"{FOLDER}/{name}")
         with disk(path):
@@ -85,7 +95,10 @@ def _place(stored: Path, path: Path) -> None:
 
 def hide(store: Store, key: bytes, questions: Iterable[Question]) -> None:
     """Take the pictures of questions away again, and delete those that were made for them."""
-    for question in questions:
+    gone = list(questions)
+    if mirror := mirror_at(store.root):
+        delete_folders(mirror, FOLDER, [folder_of(key, question) for question in gone])
+    for question in gone:
         folder = store.path(f"{FOLDER}/{folder_of(key, question)}")
         with disk(folder):
             if folder.exists():

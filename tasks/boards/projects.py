@@ -7,14 +7,15 @@ from typing import Any, Final
 
 import prompts
 from schemas.records import Record
-from schemas.reviewing import ReviewCut
+from schemas.reviewing import LONGEST, ReviewCut
 from schemas.reviews import Answer, Question
 from schemas.studies import PairAnswer
 from tasks.boards.access import ADMIN, Access
+from tasks.boards.addresses import ADDRESS, Addresses
 from tasks.boards.blind import files_of, item_of, keyed, task
 from tasks.boards.pictures import guide_files, show, show_guide
 from tasks.boards.questions import GUIDE, remember
-from tasks.boards.served import ADDRESS, add_folder, serve
+from tasks.boards.served import add_folder, serve
 from tasks.boards.studio import Studio
 from tasks.boards.votes import verdict
 from tasks.engine.errors import ConfigError
@@ -89,11 +90,14 @@ class Known(Record):
         id: Its number.
         tasks: How many tasks it had when it was full.
         filled: Digest of the tasks that were wanted then; empty while it is not full.
+        signer, ends: Who signed the addresses of its pictures, and when the first of them ends (Unix seconds).
     """
 
     id: int
     tasks: int = 0
     filled: str = ""
+    signer: str = ""
+    ends: int = 0
 
 
 def remembered(store: Store, url: str) -> dict[str, Known]:
@@ -135,6 +139,7 @@ class Desk:
         run: The run's name.
         cut: Who is asked.
         tell: Is told of progress.
+        days: How long the presigned addresses of a bucket's pictures last.
     """
 
     store: Store
@@ -142,6 +147,11 @@ class Desk:
     run: str
     cut: ReviewCut
     tell: Tell
+    days: float = LONGEST
+
+    @property
+    def addresses(self) -> Addresses:
+        return Addresses(self.store, self.days)
 
     def open(self, asked: Sequence[Asked], golds: Mapping[str, Asked] | None = None) -> list[Opened]:
         """Ask everybody what they are to be asked; what is there already stays.
@@ -179,11 +189,11 @@ class Desk:
                     }
                     if mine:
                         one = mark[name, single]
-                        settings = self.settings(name, one, single=single)
+                        settings = self.addresses.of(self.settings(name, one, single=single), found.get(one))
                         project = _kept(self.store, studio, found.get(one), one, settings)
                         if not served:
                             path, image = files_of(access.key, next(iter(mine.values()))[0], name)["left"]
-                            serve(self.store, studio, project["id"], path, image)
+                            serve(self.addresses, studio, project["id"], path, image)
                             served = True
                         opened.append(self._fill(studio, project, one, Opened(name, single, project["id"]), mine))
             return opened
@@ -215,23 +225,36 @@ class Desk:
         known = remembered(self.store, studio.url)[mark]
         due = sorted(item for item, (_, answered) in mine.items() if not answered)
         title = f"{opened.annotator}{' (single)' if opened.single else ''}"
-        if known.filled == fingerprint(due) and known.tasks == project["task_number"]:
+        full = known.filled == fingerprint(due) and known.tasks == project["task_number"]
+        if full and (not due or self.addresses.last(known.signer, known.ends)):
             return self._told(studio, title, replace(opened, tasks=known.tasks))
-        there = {each["data"].get("item") for each in studio.tasks(number)}
+        there = {each["data"].get("item"): each for each in studio.tasks(number)}
         # Keyed hashes: sorted by them, everybody has an order of their own.
         missing = [item for item in due if item not in there]
         total = len(there) + len(missing)
         self.tell(title, len(there), total)
         if missing and there:
             accounts(studio, people(self.cut))  # there is work again: perhaps for somebody who left
+        datas = {}
+        for item in due:
+            plain = task(self.access.key, mine[item][0], opened.annotator, ADDRESS)["data"]
+            datas[item] = self.addresses.of(plain, there[item]["data"] if item in there else None)
+        self._renew(studio, {there[item]["id"]: (there[item]["data"], datas[item]) for item in due if item in there})
         for start in range(0, len(missing), BATCH):
             part = missing[start : start + BATCH]
-            who = opened.annotator
-            studio.add_tasks(number, [task(self.access.key, mine[item][0], who, ADDRESS) for item in part])
+            studio.add_tasks(number, [{"data": datas[item]} for item in part])
             self.tell(title, len(there) + start + len(part), total)
-        full = Known(id=number, tasks=total, filled=fingerprint(due))
-        remember_project(self.store, studio.url, mark, full)
+        signer, ends = self.addresses.ends(datas.values())
+        filled = Known(id=number, tasks=total, filled=fingerprint(due), signer=signer, ends=ends)
+        remember_project(self.store, studio.url, mark, filled)
         return self._told(studio, title, replace(opened, tasks=total, added=len(missing)))
+
+    def _renew(self, studio: Studio, tasks: Mapping[int, tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        """Give tasks (by number: their data, and as it is to be) other addresses of pictures, and nothing else."""
+        for number, (data, wanted) in tasks.items():
+            images = {name: value for name, value in wanted.items() if name.endswith("_image")}
+            if images.items() - data.items():
+                studio.write("PATCH", f"/api/tasks/{number}/", {"data": {**data, **images}})
 
     def _told(self, studio: Studio, title: str, opened: Opened) -> Opened:
         if not opened.added:

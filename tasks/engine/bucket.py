@@ -166,15 +166,25 @@ class Bucket:
             raise Conflict(name) from None
         return Listed(answer["ETag"], size)
 
+    def copy(self, source: str, name: str) -> bool:
+        """Copy an object under another name, within the bucket; False where there is none."""
+        try:
+            with self._asking("CopyObject", source):
+                origin = {"Bucket": self.name, "Key": self.key(source)}
+                self._client.copy_object(Bucket=self.name, Key=self.key(name), CopySource=origin)
+        except FileNotFoundError:
+            return False
+        return True
+
     def delete(self, names: Sequence[str]) -> None:
         """Delete objects; one that is not there is no mistake."""
         for name in names:  # one by one: not every store knows how to delete many at once
             with self._asking("DeleteObject", name):
                 self._client.delete_object(Bucket=self.name, Key=self.key(name))
 
-    def listing(self, folder: str = "") -> dict[str, Listed]:
-        """Everything below a folder, by name."""
-        return {name: listed for page in self._pages(folder) for name, listed in page[0]}
+    def listing(self, folder: str = "", but: str = "") -> dict[str, Listed]:
+        """Everything below a folder, by name, but for one folder in it, which is leapt over."""
+        return {name: listed for page in self._pages(folder, but=but) for name, listed in page[0]}
 
     def folders(self) -> tuple[list[str], dict[str, Listed]]:
         """The first names below the prefix: folders, and objects that lie directly there."""
@@ -187,7 +197,9 @@ class Bucket:
             asked = {"Bucket": self.name, "Key": self.key(name)}
             return str(self._client.generate_presigned_url("get_object", Params=asked, ExpiresIn=seconds))
 
-    def _pages(self, folder: str, delimiter: str = "") -> Iterator[tuple[list[tuple[str, Listed]], list[str]]]:
+    def _pages(
+        self, folder: str, delimiter: str = "", but: str = ""
+    ) -> Iterator[tuple[list[tuple[str, Listed]], list[str]]]:
         start = len(self.key(""))
         asked: dict[str, Any] = {"Bucket": self.name, "Prefix": self.key(f"{folder}/" if folder else "")}
         if delimiter:
@@ -197,10 +209,18 @@ class Bucket:
                 page = self._client.list_objects_v2(**asked)
             here = [(one["Key"][start:], Listed(one["ETag"], one["Size"])) for one in page.get("Contents", ())]
             inner = [one["Prefix"][start:].rstrip("/") for one in page.get("CommonPrefixes", ())]
-            yield [one for one in here if one[0] and not one[0].endswith("/")], inner
+            left_out = bool(but and here and here[-1][0].startswith(f"{but}/"))
+            here = [one for one in here if one[0] and not one[0].endswith("/")]
+            yield [one for one in here if not but or not one[0].startswith(f"{but}/")], inner
             if not page.get("IsTruncated"):
                 return
-            asked["ContinuationToken"] = page["NextContinuationToken"]
+            asked.pop("ContinuationToken", None)
+            # "0" follows "/": the first name after all those of the folder.
+            asked |= (
+                {"StartAfter": self.key(f"{but}0")}
+                if left_out
+                else {"ContinuationToken": page["NextContinuationToken"]}
+            )
 
     @property
     def _client(self) -> Any:

@@ -25,6 +25,8 @@ V = TypeVar("V")
 HERE: Final = re.compile(
     r"(tmp|batches|review/(studio|images))(/|$)|(review/)?lock$|answers\.sqlite|review/access\.json$|lease\.json$"
 )
+# Copies for annotators' browsers, three per task: no run lists them, `boards.bucket_pictures` alone.
+ASIDE: Final = "review/images"
 # Never another under its name.
 FIXED: Final = re.compile(r"(images|answers|edits)/|(.*/)?part-[0-9a-f]{32}\.parquet$|.*/thumbs/")
 # Known by its name alone; it is deleted by `remove`, never by path.

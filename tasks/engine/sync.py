@@ -16,7 +16,7 @@ from tasks.engine.errors import FedbenchError, WorkspaceError
 from tasks.engine.journal import catch_up
 from tasks.engine.lease import NAME as LEASE
 from tasks.engine.lease import Lease
-from tasks.engine.mirror import FIXED, HERE, MANY, Mirror, at_once
+from tasks.engine.mirror import ASIDE, FIXED, HERE, MANY, Mirror, at_once
 
 COMMIT: Final = "manifest.json"
 WITHDRAWN: Final = "withdrawn.json"
@@ -38,7 +38,9 @@ def pull(mirror: Mirror, *, everything: bool = False, alone: bool = True) -> Non
     tops, here = mirror.bucket.folders()
     many = frozenset() if everything else MANY
     wanted = [top for top in tops if top not in many]
-    listings = dict(zip(wanted, at_once(mirror.bucket.listing, wanted), strict=True)) | {"": here}
+    listings = dict(zip(wanted, at_once(lambda top: mirror.bucket.listing(top, ASIDE), wanted), strict=True)) | {
+        "": here
+    }
     if alone and WITHDRAWN in here and mirror.copies.etag(WITHDRAWN) != here[WITHDRAWN].etag:
         mirror.copies.forget_all()  # somebody was withdrawn elsewhere: no picture of theirs may stay here
     mirror.learn(listings, set(tops) & many)
