@@ -39,7 +39,7 @@ def groups(runs: Sequence[ScoredRun]) -> list[Group]:
     return [
         Group(
             tuple(sorted(held, key=lambda run: (run.manifest.name, str(run.folder)))),
-            "; ".join(_differences(first, conditions(held[0]))) if place else "",
+            "; ".join(differences(first, conditions(held[0]))) if place else "",
         )
         for place, held in enumerate(ordered)
     ]
@@ -64,7 +64,8 @@ def conditions(run: ScoredRun) -> dict[str, Any]:
     }
 
 
-def _differences(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+def differences(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """In words, what of two runs' `conditions` differs; no more than a few are spelt out."""
     mine, theirs = dict(_flat("", first)), dict(_flat("", other))
     # What one of them lacks altogether, how judges were asked, follows from what differs.
     names = [name for name in mine if name in theirs and mine[name] != theirs[name]]

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from schemas.scoring import ABLATIONS, FED_SCORE, MODEL, PARTIAL_SCORE, Part, ScoreRow
+from tasks.engine.errors import ConfigError
+from tasks.leaderboard.boards import conditions, differences
 from tasks.leaderboard.entrants import ScoredRun, score_rows
 from tasks.metrics.score import combined
 from tasks.study.agreement import Better
@@ -21,7 +23,11 @@ def add_scores(pairs: Sequence[Pair], runs: Sequence[ScoredRun]) -> int:
 
     Returns:
         How many pairs lack one or both outputs in the runs.
+
+    Raises:
+        ConfigError: The runs were scored otherwise: by other judges, another cut, on other rows.
     """
+    _check_alike(runs)
     wanted = {(pair.triplet, pair.granularity, editor) for pair in pairs for editor in (pair.a, pair.b)}
     found: dict[tuple[str, str, str], dict[str, float | None]] = {}
     for run in runs:
@@ -36,6 +42,19 @@ def add_scores(pairs: Sequence[Pair], runs: Sequence[ScoredRun]) -> int:
         names = list(dict.fromkeys(name for one in (a, b) if one for name in one))
         pair.values |= {name: ((a or {}).get(name), (b or {}).get(name)) for name in names}
     return lost
+
+
+def _check_alike(runs: Sequence[ScoredRun]) -> None:
+    """Else one output's number would be compared with another's that means something else."""
+    # So many triplets is no condition of a pair, which is of one.
+    first, *others = [conditions(run) | {"triplets": 0} for run in runs] or [{}]
+    for run, other in zip(runs[1:], others, strict=True):
+        if told := differences(first, other):
+            raise ConfigError(
+                f"runs '{runs[0].manifest.name}' (above) and '{run.manifest.name}' (here) were not scored alike: "
+                f"{'; '.join(told)}",
+                "name runs of one data set, measurement, panel of judges and cut",
+            )
 
 
 def _metrics(row: ScoreRow, *, partial: bool) -> dict[str, float | None]:

@@ -175,6 +175,16 @@ def test_the_score_its_parts_and_ablations_come_from_a_run(tmp_path: Path) -> No
     assert {"ID", "BG", "PQ", "SC", "GTA", "REG", "FED-Score w/o Model", "LPIPS ratio"} <= told.keys()
 
 
+def test_runs_that_were_not_scored_alike_are_never_compared(tmp_path: Path) -> None:
+    write(tmp_path, "one", rows("good", [0.9] * 12))
+    write(tmp_path, "fewer", rows("bad", [0.3] * 6))
+    held = [Pair("s0", "good", "bad", "p/0000:happy@t#0", "simple", {"q": ["a", "a", "b"]})]
+    assert add_scores(held, opened(tmp_path, ["one", "fewer"])) == 0
+    write(tmp_path, "partial", rows("bad", [1.0] * 12, partial=True), partial=True)
+    with pytest.raises(ConfigError, match=r"'partial' .here. were not scored alike: score: partial score here"):
+        add_scores(held, opened(tmp_path, ["one", "partial"]))
+
+
 def test_a_partial_run_brings_no_fed_score(tmp_path: Path) -> None:
     write(tmp_path, "r", rows("good", [1.0] * 3, partial=True), partial=True)
     held = [Pair("s", "good", "good", "p/0000:happy@t#0", "simple", {"q": ["a", "a", "b"]})]
