@@ -140,7 +140,7 @@ def _table(results: Results) -> Table:
     manifest = results.manifest
     title = f"{manifest.score} on {manifest.dataset} {manifest.edition}, {manifest.triplets} triplets"
     table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
-    table.add_column("editor\n  instruction", overflow="fold")
+    table.add_column("editor\n  request", overflow="fold")
     judged = ("PQ", "SC\nGTA") if manifest.judges else ()
     columns = (
         "score\nfailed=0",

@@ -67,13 +67,20 @@ def found_in(root: str, pattern: str) -> Found:
         ConfigError: There is no such thing, it holds nothing, or pattern or columns are wrong.
     """
     path = Path(root)
-    if not root or not path.exists():
+    if not root or not _exists(path):
         what = f"'{root}' does not exist" if root else "nothing says where the outputs are"
         raise ConfigError(f"editor 'outputs': {what}", "set `root` to their folder, or to a .jsonl or .parquet table")
     found: Found = InFolder(path, pattern) if path.is_dir() else InTable(path)
     if not found.names:
         raise ConfigError(f"editor 'outputs': no picture in {root}", f"expected {' '.join(sorted(EXTENSIONS))}")
     return found
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that no disk takes
+        return False
 
 
 def contents_of(root: str) -> str:

@@ -113,23 +113,3 @@ def read_judging(folder: Path) -> JudgingRecord | None:
         return None
     except (OSError, ValidationError) as error:
         raise ConfigError(f"cannot read {path}: {str(error).splitlines()[0]}", _HINT) from None
-
-
-def read_scores(folder: Path) -> tuple[ScoreManifest, list[ScoreRow]]:
-    """A run's scores.
-
-    Args:
-        folder: `runs/NAME/scores`.
-
-    Raises:
-        ConfigError: As `read_manifest`, or the table is not the one that the manifest names.
-    """
-    manifest, path = read_manifest(folder), folder / TABLE
-    try:
-        data = path.read_bytes()
-        if sha256(data) != manifest.scores_sha256:
-            raise ConfigError(f"{path} is not the table that its manifest names", _HINT)
-        table = pq.read_table(pa.BufferReader(data), schema=arrow_schema(ScoreRow))
-        return manifest, [ScoreRow.model_validate(row) for row in table.to_pylist()]
-    except (OSError, pa.ArrowException, ValidationError) as error:
-        raise ConfigError(f"cannot read {path}: {str(error).splitlines()[0]}", _HINT) from None

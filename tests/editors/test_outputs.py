@@ -207,6 +207,7 @@ def test_a_wrong_folder_or_pattern_is_one_line(tmp_path: Path) -> None:
     for params, words in (
         ({}, "nothing says"),
         ({"root": str(tmp_path / "gone")}, "does not exist"),
+        ({"root": "x" * 400}, "does not exist"),
         ({"root": str(tmp_path / "empty")}, "no picture"),
         ({"root": str(torn)}, "torn.parquet"),
         ({"root": str(every(tmp_path / "full")), "pattern": "{source_id}"}, "does not tell outputs apart"),

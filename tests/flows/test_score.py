@@ -14,10 +14,10 @@ from flows.cli import app
 from flows.score_options import editor_of
 from tasks.distances import DISTANCES
 from tasks.engine.registry import Adapter
-from tasks.scoring.table import read_scores
 from tests.doors import decoded, routes
 from tests.flows.conftest import Finished
 from tests.providers.loopback import Asked, Loopback
+from tests.scoring.runs import read_scores
 
 
 class Pixels(Adapter):

@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from schemas.outcomes import FailureKind
 from schemas.score_config import ScoreConfig
+from schemas.score_manifest import ScoreManifest
 from schemas.scoring import ScoreRow
 from tasks.editors import EditRequest
 from tasks.engine.calls import Calls
 from tasks.engine.errors import ItemFailed
 from tasks.engine.registry import Adapter
 from tasks.engine.store import Store
+from tasks.leaderboard.entrants import ScoredRun, score_rows
 from tasks.scoring.results import Results, finish
 from tasks.scoring.run import Mapper, Place, Work, measure, open_scoring
-from tasks.scoring.table import read_scores
+from tasks.scoring.table import read_manifest
 from tests.doors import routes
 from tests.providers.loopback import Asked, Loopback
 
@@ -96,6 +98,11 @@ def score(workspace: Path, settings: ScoreConfig, threads: int = 1) -> Results:
             return finish(run)
         finally:
             run.call.close()
+
+
+def read_scores(folder: Path) -> tuple[ScoreManifest, list[ScoreRow]]:
+    manifest = read_manifest(folder)
+    return manifest, list(score_rows(ScoredRun(folder, manifest)))
 
 
 def rows_of(results: Results) -> list[ScoreRow]:

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -39,8 +40,9 @@ def test_what_was_answered_before_a_kill_is_not_paid_again(dataset: Path, tmp_pa
     fatal = total
 
     def deadly(asked: Asked) -> str:
-        if len(provider.met) == fatal:
-            os.kill(victims[-1], signal.SIGKILL)
+        if 0 < fatal <= len(provider.met):  # several are answered at once, and none may see the very number
+            with suppress(ProcessLookupError):
+                os.kill(victims[-1], signal.SIGKILL)
         return score_of(asked)
 
     workspace, stored = tmp_path / "killed", 0

@@ -15,13 +15,12 @@ from tasks.engine.images import ImageStore
 from tasks.engine.store import Store
 from tasks.scoring.checks import check
 from tasks.scoring.run import due, open_scoring
-from tasks.scoring.table import read_scores
 from tasks.withdrawal.withdraw import Wish, withdraw
 from tests import fakes
 from tests.doors import routes
 from tests.providers.loopback import Asked, Loopback
 from tests.providers.loopback_batches import Batching
-from tests.scoring.runs import Mean, config, files, rows_of, score, score_of
+from tests.scoring.runs import Mean, config, files, read_scores, rows_of, score, score_of
 
 
 def test_every_output_is_scored_and_a_second_run_is_idle(dataset: Path, provider: Loopback, tmp_path: Path) -> None:
