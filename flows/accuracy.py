@@ -15,6 +15,7 @@ from tasks.accuracy.sub_panels import PanelsOfSize
 from tasks.accuracy.trials import RUN, Trial, asked_outside, attempt, prepare
 from tasks.engine.account import bought
 from tasks.engine.calls import Calls
+from tasks.engine.places import shown as where
 from tasks.engine.places import shown_uri
 from tasks.engine.store import Store
 from tasks.metrics.interval import Share
@@ -45,7 +46,7 @@ def try_panel(workspace: Path, config: BuildConfig, *, limit: int, planted: bool
     found = Findings.of(trial, tried, bought(path, RUN, before))
     page = write_page(found, Store(workspace))
     if as_json:
-        print_json(found.plain() | {"page": str(page)})
+        print_json(found.plain() | {"page": where(page)})
         return
     for shown in found.shown:
         OUT.print(_voters(shown))

@@ -12,7 +12,7 @@ from flows.console import OUT, print_json
 from schemas.outcomes import Status
 from tasks.dataset.diff import Changed, Column, Difference, Moved, diff
 from tasks.engine.errors import ConfigError
-from tasks.engine.places import fetched
+from tasks.engine.places import fetched, in_bucket, place
 
 # Lines of a table for people; JSON has them all.
 _SHOWN: Final = 30
@@ -25,6 +25,8 @@ def data_set_folder(name: str, workspace: Path) -> Path:
     Raises:
         ConfigError: It is neither.
     """
+    if in_bucket(name):
+        return place(name, everything=True)
     inside = workspace / "datasets" / name
     for folder in (Path(name), inside):
         if (folder / "manifest.json").is_file():

@@ -12,6 +12,7 @@ from flows.console import ERR, OUT, print_json, progress_bar
 from schemas.score_config import ScoreConfig
 from schemas.score_manifest import EditorUsed
 from schemas.scoring import PARTIAL_SCORE
+from tasks.engine.places import shown
 from tasks.engine.store import Store
 from tasks.metrics.drift_words import apart, drifted, words_of
 from tasks.metrics.score_summary import Mean
@@ -90,7 +91,7 @@ def show(results: Results, *, as_json: bool) -> None:
         _drift(results)
     if manifest.score == PARTIAL_SCORE:
         OUT.print("A partial score: mean(ID, BG) · REG, without a judge. It is no FED-Score; a copy keeps a seventh.")
-    OUT.print(Text(f"scores    {results.table}"), soft_wrap=True)
+    OUT.print(Text(f"scores    {shown(results.table)}"), soft_wrap=True)
     OUT.print(Text(f"next      fedbench leaderboard {manifest.name}"), soft_wrap=True)
 
 

@@ -14,6 +14,7 @@ from schemas.score_config import ScoreConfig
 from tasks.editors import EDITORS
 from tasks.engine.errors import ConfigError
 from tasks.engine.fingerprint import fingerprint
+from tasks.engine.places import shown
 
 _CALLED = re.compile(r"^([\w.+-]+)=([a-z_]+)(?=$|:)")
 _SLUG = 40
@@ -109,7 +110,7 @@ def _called(adapter: Mapping[str, Any]) -> str:
 
 def _name(config: ScoreConfig) -> str:
     """A run's name: of the data set's folder, which is name and edition, and of the editors."""
-    folder = Path(config.dataset)
+    folder = Path(shown(config.dataset))
     called = "-".join(editor.called for editor in config.editors)
     slug = re.sub(r"[^a-z0-9.]+", "-", called.lower()).strip("-.")
     if len(slug) > _SLUG or not slug:

@@ -31,7 +31,7 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file, 
 
 
 # Data sets that are only read. Everything else but the workspace is written, or is somebody's own.
-_READ: Final = ("a", "b", "folder", "index", "pack", "like", "data_set")
+_READ: Final = ("a", "b", "folder", "index", "pack", "like", "data_set", "dataset")
 
 
 def _placed(name: str, value: Any) -> Any:

@@ -11,6 +11,7 @@ from schemas.outcomes import FailureKind
 from schemas.score_manifest import ScoreManifest
 from schemas.scoring import Granularity, ScoreRow, State
 from tasks.engine.errors import TooManyFailures
+from tasks.engine.places import shown
 from tasks.metrics.score_summary import Mean, Summary, summary
 from tasks.metrics.steadiness import Steadiness, merged, steadiness
 from tasks.scoring.drift import read_record, write_record
@@ -68,7 +69,7 @@ class Results:
         judges = [one.plain() for one in self.judges]
         scores = [one.plain() for one in self.scores]
         record = self.judging.model_dump(mode="json") if self.judging else None
-        return {"manifest": told, "scores": scores, "judges": judges, "judging": record, "table": str(self.table)}
+        return {"manifest": told, "scores": scores, "judges": judges, "judging": record, "table": shown(self.table)}
 
     @property
     def judges(self) -> list[Steadiness]:

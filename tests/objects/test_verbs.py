@@ -68,6 +68,17 @@ def test_the_verbs_of_the_command_line(bucket: Bucket, tmp_path: Path, monkeypat
     assert tree(out / "data") == tree(local / "datasets/demo/v1/data")
     said(f"export {url}/datasets/demo/v1 --for jsonl --out {tmp_path / 'export'}")
 
+    scored = f"score {url}/datasets/demo/v1 --editor copy --no-judge --gain au --limit 1 -w {url}"
+    told = run(fedbench(*scored.split()), env, tmp_path, 600)
+    assert f"{url}/runs/score-demo-v1-copy/scores/scores.parquet" in told.stdout, told.stderr
+    said(f"leaderboard score-demo-v1-copy -w {url}")
+    said(f"panel accuracy --pool samples --limit 1 --set verify.measure.panel=[blendshapes] -w {url}")
+    assert {
+        "runs/score-demo-v1-copy/scores/scores.parquet",
+        "accuracy/labelled/accuracy.json",
+    } <= bucket.listing().keys()
+    assert "reports/leaderboards/score-demo-v1-copy/index.html" in bucket.listing("reports")
+
     said(f"withdraw samples/astronaut -w {url}")
     gone = {name for name in here if name.startswith("images/")} - bucket.listing("images").keys()
     assert gone
