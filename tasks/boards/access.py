@@ -79,13 +79,24 @@ def read_access(store: Store) -> Access:
         write_access(store, access)
     url, token = os.environ.get(URL, ""), secret(TOKEN)
     if url:
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise ConfigError(f"{URL} is no address: {url}", "give http://HOST:PORT")
+        _check_address(url)
         access = access.model_copy(update={"url": url.rstrip("/")})
     if token:
         admin = access.people.get(ADMIN, Person(email="")).model_copy(update={"token": SecretStr(token)})
         access = access.model_copy(update={"people": access.people | {ADMIN: admin}})
     return access
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and " " not in url
+    except ValueError:  # brackets that do not close, a port beyond 65535
+        fine = False
+    # A password in it would stand in every message; nor is the refused one shown.
+    if not fine or "@" in url:
+        shown = "it holds a name or password" if "@" in url else url
+        raise ConfigError(f"{URL} is no address: {shown}", "give http://HOST:PORT")
 
 
 def write_access(store: Store, access: Access) -> None:

@@ -1,9 +1,9 @@
 """Reads what people answered: the server enforces almost nothing, so who, what and how often is checked here."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from schemas.reviewing import ReviewCut
 from schemas.reviews import ASKED, Answer, Flag, Flagged, Quality, Question, Rating
@@ -15,6 +15,9 @@ from tasks.boards.projects import accounts, find_projects, mark_of, one_at_a_tim
 from tasks.boards.questions import asked
 from tasks.boards.studio import Studio
 from tasks.engine.store import Store
+
+# Seconds; a task that lay open for longer says nothing of a pace (ours).
+LONGEST: Final = 86_400
 
 
 @dataclass
@@ -115,15 +118,21 @@ class Reader(Generic[A]):
 def _read(tasks: Sequence[dict[str, Any]], reader: Reader[A]) -> list[A]:
     """One answer per question of a project; a task that is there twice counts once."""
     by_item: dict[str, list[dict[str, Any]]] = {}
+    unseen: set[str] = set()
     for task in tasks:
         item = str((task.get("data") or {}).get("item", ""))
         if item not in reader.items:
             reader.notes.append(f"{reader.name}: task {task['id']} asks nothing that was asked here")
             continue
+        if task.get("annotations", ()) is None:
+            what = f"Label Studio cannot show the answers to task {task['id']}"
+            reader.notes.append(f"{reader.name}: {what}; delete them there, what was collected before stands")
+            unseen.add(item)
+            continue
         if item in by_item:
             reader.notes.append(f"{reader.name}: task {task['id']} is there twice; its latest answer counts")
         by_item.setdefault(item, []).extend(task.get("annotations") or [])
-    rows = [latest(reader.items[item], annotations, reader) for item, annotations in by_item.items()]
+    rows = [latest(reader.items[item], found, reader) for item, found in by_item.items() if item not in unseen]
     return [row for row in rows if row is not None]
 
 
@@ -170,22 +179,23 @@ def parsed(question: Question, annotation: Mapping[str, Any], key: bytes, name: 
     decisions: dict[str, list[str]] = {"neither": [], **{side: [image] for side, image in sides.items()}}
     if len(sides) == 2:
         decisions["both"] = list(sides.values())
-    decision, ratings, flags, comment = "", [], [], ""
-    for part in annotation.get("result") or []:
-        field_, value = str(part.get("from_name")), part.get("value") or {}
-        choices = [str(choice) for choice in value.get("choices") or []]
+    decision, comment = "", ""
+    # Keyed, since an answer that says something twice says it once: nobody rates for two.
+    ratings: dict[tuple[str, str], Rating] = {}
+    flags: dict[tuple[str, str], Flagged] = {}
+    for field_, choices, text in said(annotation):
         side, _, what = field_.partition("_")
         if field_ == "decision":
             decision = choices[0] if len(choices) == 1 else ""
         elif field_ == "comment":
-            comment = " / ".join(map(str, value.get("text") or []))
+            comment = text
         elif side in sides and what == "flags":
-            flags += [Flagged(image=sides[side], flag=Flag(one)) for one in choices if one in list(Flag)]
+            flags |= {(side, one): Flagged(image=sides[side], flag=Flag(one)) for one in choices if one in list(Flag)}
         elif side in sides and what in ASKED and choices and choices[0] in ("1", "2", "3", "4", "5"):
-            ratings.append(Rating(image=sides[side], quality=Quality(what), value=int(choices[0])))
+            rated = Rating(image=sides[side], quality=Quality(what), value=int(choices[0]))
+            ratings[side, what] = rated
     if decision not in decisions:
         return None, f"'{decision}' is no decision" if decision else "it holds no decision"
-    seconds = annotation.get("lead_time")
     return Answer(
         question=question.digest,
         key=question.key,
@@ -194,13 +204,36 @@ def parsed(question: Question, annotation: Mapping[str, Any], key: bytes, name: 
         first=shown[0].image,
         captions=captioned(key, question, name),
         guide=question.guide,
-        seconds=float(seconds) if seconds is not None else None,
-        ratings=tuple(ratings),
-        flags=tuple(flags),
+        seconds=seconds_of(annotation),
+        ratings=tuple(ratings.values()),
+        flags=tuple(flags.values()),
         comment=comment,
         played=comment == PLAYED,
         given=str(annotation["updated_at"]),
     ), ""
+
+
+def said(annotation: Mapping[str, Any]) -> Iterator[tuple[str, list[str], str]]:
+    """Of each part of an annotation: its control, what was chosen, what was written.
+
+    The server takes any JSON from whoever has a token, so what is not shaped as the screen shapes it says nothing.
+    """
+    parts = annotation.get("result")
+    for part in parts if isinstance(parts, list) else []:
+        value = part.get("value") if isinstance(part, dict) else None
+        if isinstance(value, dict):
+            choices, text = (value.get(name) for name in ("choices", "text"))
+            yield (
+                str(part.get("from_name")),
+                [str(one) for one in choices] if isinstance(choices, list) else [],
+                " / ".join(map(str, text)) if isinstance(text, list) else "",
+            )
+
+
+def seconds_of(annotation: Mapping[str, Any]) -> float | None:
+    """How long it took; None where nobody says, or says what cannot be (the server takes any number)."""
+    seconds = annotation.get("lead_time")
+    return float(seconds) if seconds is not None and 0 <= seconds <= LONGEST else None
 
 
 def _account(value: Any) -> int | None:

@@ -75,7 +75,7 @@ def _projects(studio: Studio, store: Store, access: Access, run: str, cut: Revie
 
 def _ours(studio: Studio, number: int) -> list[dict[str, Any]]:
     """The hooks of ours that a project has, whatever they lead to."""
-    hooks: list[dict[str, Any]] = studio.get("/api/webhooks/", project=number).json()
+    hooks: list[dict[str, Any]] = studio.read("/api/webhooks/", project=number)
     return sorted((hook for hook in hooks if hook["url"].endswith(PATH)), key=lambda hook: hook["id"])
 
 

@@ -13,6 +13,7 @@ from schemas.records import Finalist, Key, Record
 from schemas.reviews import Answer, Question
 from schemas.studies import Aspect, Chosen, PairAnswer, Side, StudyPair
 from tasks.boards.blind import PLAYED, in_order, share
+from tasks.boards.collecting import said, seconds_of
 from tasks.boards.projects import Desk
 from tasks.boards.simulate import Behaviour
 from tasks.engine.fingerprint import fingerprint
@@ -75,27 +76,24 @@ def parsed_pair(
     straight = shown[0].image == question.finalists[0].image
     sides = {"left": Side.A, "right": Side.B} if straight else {"left": Side.B, "right": Side.A}
     sides |= {SAME: Side.SAME}
-    said: dict[str, Side] = {}
+    found: dict[str, Side] = {}
     comment = ""
-    for part in annotation.get("result") or []:
-        value = part.get("value") or {}
-        choices = [str(choice) for choice in value.get("choices") or []]
-        if part.get("from_name") == "comment":
-            comment = " / ".join(map(str, value.get("text") or []))
+    for control, choices, text in said(annotation):
+        if control == "comment":
+            comment = text
         elif len(choices) == 1 and choices[0] in sides:
-            said[str(part.get("from_name"))] = sides[choices[0]]
-    lacking = [aspect for aspect in Aspect if aspect not in said]
+            found[control] = sides[choices[0]]
+    lacking = [aspect for aspect in Aspect if aspect not in found]
     if lacking:
         return None, f"it says nothing on {', '.join(lacking)}"
-    seconds = annotation.get("lead_time")
     return PairAnswer(
         question=question.digest,
         key=question.key,
         annotator=name,
-        choices=tuple(Chosen(aspect=aspect, side=said[aspect]) for aspect in Aspect),
+        choices=tuple(Chosen(aspect=aspect, side=found[aspect]) for aspect in Aspect),
         first=shown[0].image,
         guide=question.guide,
-        seconds=float(seconds) if seconds is not None else None,
+        seconds=seconds_of(annotation),
         played=comment == PLAYED,
         given=str(annotation["updated_at"]),
     ), ""

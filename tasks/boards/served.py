@@ -16,7 +16,7 @@ def add_folder(store: Store, studio: Studio, number: int) -> None:
     if in_bucket(store.where):
         return
     path = str(store.path(FOLDER))
-    rows = studio.get("/api/storages/localfiles/", project=number).json()
+    rows = studio.read("/api/storages/localfiles/", project=number)
     if all(row["path"] != path for row in rows):
         value = {"project": number, "path": path, "use_blob_urls": True, "title": "pictures"}
         studio.write("POST", "/api/storages/localfiles/", value)

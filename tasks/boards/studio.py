@@ -59,7 +59,13 @@ class Studio:
                 "fedbench review up",
             )
         answer.raise_for_status()
-        self._client.headers["Authorization"] = f"Bearer {answer.json()['access']}"
+        try:
+            access = str(answer.json()["access"])
+        except (ValueError, KeyError, TypeError):
+            raise ConfigError(
+                f"what answers at {self.url} is no Label Studio", "see FEDBENCH_STUDIO_URL, or fedbench review up"
+            ) from None
+        self._client.headers["Authorization"] = f"Bearer {access}"
         self._entered = True
 
     def _once(self, method: str, path: str, **more: Any) -> httpx.Response:
@@ -100,6 +106,22 @@ class Studio:
             f"Label Studio at {self.url} does not answer {path}: {trouble}", "start it: fedbench review up"
         )
 
+    def read(self, path: str, **params: Any) -> Any:
+        """What it says to a GET, as plain values.
+
+        Raises:
+            WorkspaceError: As `get`; or it is no JSON, as of a proxy's page.
+        """
+        return self._plain(path, self.get(path, **params))
+
+    def _plain(self, path: str, answer: httpx.Response) -> Any:
+        try:
+            return answer.json()
+        except ValueError:
+            raise WorkspaceError(
+                f"Label Studio at {self.url} does not answer {path} in JSON", "see whether a proxy is in between"
+            ) from None
+
     def write(self, method: str, path: str, value: Any) -> Any:
         """Change something, once: whoever sends it again would not know whether it is there twice.
 
@@ -117,53 +139,76 @@ class Studio:
             raise WorkspaceError(
                 f"Label Studio refuses {method} {path}: HTTP {answer.status_code} {_said(answer)}", "mend that first"
             )
-        return answer.json() if answer.content else None
+        return self._plain(path, answer) if answer.content else None
 
     # -- what it has ----------------------------------------------------------------------------------------------
 
     def users(self) -> dict[int, str]:
         """Account number → address."""
-        return {user["id"]: user["email"].lower() for user in self.get("/api/users/").json()}
+        return {user["id"]: user["email"].lower() for user in self.read("/api/users/")}
 
     def projects(self) -> Iterator[dict[str, Any]]:
         """Every project: its settings, and in `task_number` how many tasks it has, which the server counts anew."""
         page = 1
         while True:
-            found = self.get("/api/projects/", page=page, page_size=100, include=PROJECT).json()
+            found = self.read("/api/projects/", page=page, page_size=100, include=PROJECT)
             yield from found["results"]
             if not found["next"]:
                 return
             page += 1
 
     def tasks(self, project: int, *, annotations: bool = False) -> Iterator[dict[str, Any]]:
-        """Number and data of every task of a project, and its annotations where wanted."""
-        # The filter holds for annotations too.
-        told = "id,data,annotations,result,completed_by,updated_by,updated_at,was_cancelled,lead_time,task"
-        include = told if annotations else "id,data"
+        """Number and data of every task of a project, and its annotations where wanted.
+
+        `annotations` is None where the server has some that it cannot show: it keeps text that is no Unicode, and
+        fails on the whole page with it, so that one such answer would keep all others from being read.
+        """
         page = 1
         while True:
-            answer = self.get(
-                "/api/tasks/",
-                missing=(404,),  # one page too far
-                project=project,
-                page=page,
-                page_size=PAGE,
-                fields="all" if annotations else "task_only",
-                include=include,
-                resolve_uri="false",
-            )
-            found = answer.json()["tasks"] if answer.status_code == 200 else []
+            found, full = self._page(project, page, PAGE, annotations=annotations)
             yield from found
-            if len(found) < PAGE:
+            if not full:
                 return
             page += 1
+
+    def _page(self, project: int, page: int, size: int, *, annotations: bool) -> tuple[list[dict[str, Any]], bool]:
+        """The tasks of a page, and whether there may be more behind it."""
+        # The filter holds for annotations too.
+        told = "id,data,annotations,result,completed_by,updated_by,updated_at,was_cancelled,lead_time,task"
+        answer = self.get(
+            "/api/tasks/",
+            missing=(404, 500) if annotations else (404,),  # 404: one page too far
+            project=project,
+            page=page,
+            page_size=size,
+            fields="all" if annotations else "task_only",
+            include=told if annotations else "id,data",
+            resolve_uri="false",
+        )
+        if answer.status_code == 500:
+            return self._around(project, page, size)
+        found = self._plain("/api/tasks/", answer)["tasks"] if answer.status_code == 200 else []
+        return found, len(found) == size
+
+    def _around(self, project: int, page: int, size: int) -> tuple[list[dict[str, Any]], bool]:
+        """A page that the server fails on, by tenths, down to the task that it cannot show."""
+        if size == 1:
+            found, full = self._page(project, page, 1, annotations=False)
+            return [task | {"annotations": None} for task in found], full
+        rows: list[dict[str, Any]] = []
+        for tenth in range(10):
+            found, full = self._page(project, (page - 1) * 10 + tenth + 1, size // 10, annotations=True)
+            rows += found
+            if not full:
+                return rows, False
+        return rows, True
 
     def newest(self, project: int) -> tuple[str, int]:
         """When a task of a project was changed last, and how many tasks it has."""
         latest = json.dumps({"ordering": ["-tasks:updated_at"]})
-        found = self.get(
+        found = self.read(
             "/api/tasks/", project=project, page_size=1, fields="task_only", include="id,updated_at", query=latest
-        ).json()
+        )
         return str(found["tasks"][0]["updated_at"]) if found["tasks"] else "", int(found["total"])
 
     def add_tasks(self, project: int, tasks: Sequence[dict[str, Any]]) -> None:

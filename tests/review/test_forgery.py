@@ -1,5 +1,6 @@
 """What people with an account can do to each other's answers on a real Label Studio, and what comes of it: nothing."""
 
+import os
 from typing import Any
 
 import pytest
@@ -47,6 +48,36 @@ def test_an_answer_in_somebody_elses_name_does_not_count(server: Server) -> None
     assert len(counted) == found.fresh == 1, (made, found.notes)
     told_ = " ".join(found.notes)
     assert all(words in told_ for words in ("was changed by account", "was imported", "is there twice")), told_
+
+
+def test_an_answer_that_the_server_cannot_show_keeps_no_other_from_being_read(server: Server) -> None:
+    (mine, *_) = open_review(server.review(), lambda *_: None)
+    with server.person(mine.annotator) as owner:
+        left = [task for task in owner.tasks(mine.id, annotations=True) if task["annotations"] == []]
+        broken = decision("left")
+        text = {"from_name": "comment", "to_name": "src_image", "type": "textarea", "value": {"text": ["\ud800"]}}
+        broken["result"].append(text)
+        with pytest.raises(WorkspaceError, match="HTTP 500"):  # it keeps it all the same
+            owner.write("POST", f"/api/tasks/{left[0]['id']}/annotations/", broken)
+        owner.write("POST", f"/api/tasks/{left[1]['id']}/annotations/", decision("left"))
+        found = collect_review(server.review())
+        assert found.fresh >= 1
+        assert any(f"cannot show the answers to task {left[0]['id']}" in note for note in found.notes), found.notes
+
+
+def test_a_picture_does_not_say_when_it_was_made(server: Server) -> None:
+    (mine, *_) = open_review(server.review(), lambda *_: None)
+    with server.person(mine.annotator) as owner:
+        (task, *_) = owner.tasks(mine.id)
+        image = task["data"]["src_image"]
+        (path,) = server.store.path("review/images").glob(f"**/{image.rsplit('/')[-1]}")
+        before = owner.get(image)
+        os.utime(path, (1, 1))
+        after = owner.get(image)
+        again = owner._client.get(image, headers={"If-None-Match": after.headers["etag"]})
+    assert before.headers["etag"] == after.headers["etag"]
+    assert "last-modified" not in after.headers
+    assert (again.status_code, after.content) == (304, path.read_bytes())
 
 
 def test_a_server_that_dies_while_it_is_read_changes_nothing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,6 +158,39 @@ def test_ratings_flags_comment_and_time_are_kept() -> None:
     assert (given.comment, given.seconds) == ("one / two", 12.5)
 
 
+@pytest.mark.parametrize("odd", ["x", None, {"value": "x"}, {"value": {"choices": 5, "text": 5}},
+                                 {"from_name": ["left_natural"], "value": {"choices": "5"}}])  # fmt: skip
+def test_parts_of_another_shape_say_nothing_and_harm_nobody(odd: Any) -> None:
+    asked = question()
+    given, _ = parsed(asked, annotation(1, None, result=[odd, chosen("decision", "left"), odd]), SECRET, "ann1")
+    plain, _ = parsed(asked, annotation(1, "left"), SECRET, "ann1")
+    assert given == plain is not None
+
+
+def test_who_rates_twice_in_one_answer_rates_once() -> None:
+    asked = question()
+    twice = [chosen("decision", "left"), *(chosen("left_natural", value) for value in ("5", "5", "1"))]
+    tags = [chosen("left_flags", "artifacts"), chosen("left_flags", "artifacts", "identity")]
+    given, _ = parsed(asked, annotation(1, None, result=[*twice, *tags]), SECRET, "ann1")
+    assert given
+    assert [one.value for one in given.ratings] == [1]
+    assert [one.flag for one in given.flags] == [Flag.ARTIFACTS, Flag.IDENTITY]
+
+
+@pytest.mark.parametrize(("told", "kept"), [(0, 0.0), (59.5, 59.5), (-5, None), (1e308, None), (None, None)])
+def test_a_time_that_cannot_be_is_none(told: float | None, kept: float | None) -> None:
+    given, _ = parsed(question(), annotation(1, "left", lead_time=told), SECRET, "ann1")
+    assert given
+    assert given.seconds == kept
+
+
+def test_what_the_server_cannot_show_leaves_what_was_collected() -> None:
+    asked = question()
+    read = reader(asked, answer(asked, "ann1", []))
+    assert _read([{"id": 9, "data": {"item": item_of(SECRET, asked, "ann1")}, "annotations": None}], read) == []
+    assert "cannot show the answers to task 9" in read.notes[0]
+
+
 @pytest.mark.parametrize("parts", [[], [chosen("decision")], [chosen("decision", "left", "right")],
                                    [chosen("decision", "links")], [chosen("verdict", "left")]])  # fmt: skip
 def test_what_cannot_be_read_is_no_answer_and_said(parts: list[Any]) -> None:

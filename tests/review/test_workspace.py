@@ -1,8 +1,10 @@
 """What review leaves in a workspace: guarded secrets, pictures under other names, nothing of the withdrawn."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -45,6 +47,61 @@ def test_access_is_its_owners_alone_and_the_secret_stays(tmp_path: Path) -> None
     assert read_access(store).key == first.key
     assert (tmp_path / "review/access.json").stat().st_mode & 0o777 == 0o600
     assert first.secret.get_secret_value() not in repr(first)
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host", "http://", "http://[::1", "http://host:99999", "http://a host", "http://me:planted@host"]
+)
+def test_an_address_that_is_none_is_said_and_no_password_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv(URL, url)
+    with pytest.raises(ConfigError, match="is no address") as caught:
+        read_access(Store(tmp_path))
+    assert "planted" not in str(caught.value)
+
+
+def server_that(answer: Callable[[httpx.Request], httpx.Response]) -> Studio:
+    studio = Studio("http://studio", "planted-token", pause=0.0)
+    studio._client = httpx.Client(base_url=studio.url, transport=httpx.MockTransport(answer))
+    return studio
+
+
+@pytest.mark.parametrize("said_", ["<html>", "{}", "null", "[]"])
+def test_another_server_than_label_studio_is_told(said_: str) -> None:
+    with (
+        server_that(lambda _: httpx.Response(200, text=said_)) as studio,
+        pytest.raises(ConfigError, match="is no Label Studio"),
+    ):
+        studio.users()
+
+
+def test_a_page_that_is_no_json_is_told() -> None:
+    def proxy(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text='{"access": "x"}' if "token" in request.url.path else "<html>")
+
+    with server_that(proxy) as studio, pytest.raises(WorkspaceError, match="not answer /api/users/ in JSON"):
+        studio.users()
+
+
+@pytest.mark.parametrize("count", [1, 40, 1000, 1001, 2345])
+def test_a_task_that_the_server_fails_on_hides_no_other(count: int) -> None:
+    poisoned = {1, count // 2, count}
+
+    def failing(request: httpx.Request) -> httpx.Response:
+        if "token" in request.url.path:
+            return httpx.Response(200, json={"access": "x"})
+        page, size = (int(request.url.params[name]) for name in ("page", "page_size"))
+        numbers = range((page - 1) * size + 1, min(page * size, count) + 1)
+        if not numbers:
+            return httpx.Response(404)
+        if request.url.params["fields"] == "all" and poisoned & set(numbers):
+            return httpx.Response(500)
+        return httpx.Response(200, json={"tasks": [{"id": one, "data": {}, "annotations": []} for one in numbers]})
+
+    with server_that(failing) as studio:
+        found = {task["id"]: task["annotations"] for task in studio.tasks(1, annotations=True)}
+    assert found == {one: None if one in poisoned else [] for one in range(1, count + 1)}
 
 
 def test_the_environment_comes_first_and_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
