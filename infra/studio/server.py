@@ -49,10 +49,11 @@ views.safe_join = _inside
 _served = views.build_localfile_response
 
 
-def _tagged(request: HttpRequest, path: str, known: str | None) -> HttpResponse:
+def _tagged(request: HttpRequest, full_path: str, if_none_match_header: str | None) -> HttpResponse:
     """Label Studio's tag says when a file was made, which tells a gold task; no picture changes under its name."""
-    tag = f'W/"{hashlib.sha256(path.encode()).hexdigest()}"'
-    response = HttpResponseNotModified() if known and tag in known else _served(request, path, None)
+    tag = f'W/"{hashlib.sha256(full_path.encode()).hexdigest()}"'
+    known = tag in (if_none_match_header or "")
+    response = HttpResponseNotModified() if known else _served(request, full_path, None)
     response["ETag"] = tag
     return response
 

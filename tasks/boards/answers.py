@@ -58,6 +58,8 @@ class Answers:
             for one in answers:
                 rated = [[each.image, each.quality, each.value] for each in one.ratings]
                 found[one.key].append([one.question, one.annotator, list(one.usable), rated])
+                if one.played:  # the note of a decision says so
+                    found[one.key].append([one.question, one.annotator, ["played"], []])
         return found
 
 

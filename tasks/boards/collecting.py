@@ -179,14 +179,15 @@ def parsed(question: Question, annotation: Mapping[str, Any], key: bytes, name: 
     decisions: dict[str, list[str]] = {"neither": [], **{side: [image] for side, image in sides.items()}}
     if len(sides) == 2:
         decisions["both"] = list(sides.values())
-    decision, comment = "", ""
+    decided: set[str] = set()
+    comment = ""
     # Keyed, since an answer that says something twice says it once: nobody rates for two.
     ratings: dict[tuple[str, str], Rating] = {}
     flags: dict[tuple[str, str], Flagged] = {}
     for field_, choices, text in said(annotation):
         side, _, what = field_.partition("_")
         if field_ == "decision":
-            decision = choices[0] if len(choices) == 1 else ""
+            decided |= set(choices)
         elif field_ == "comment":
             comment = text
         elif side in sides and what == "flags":
@@ -194,8 +195,11 @@ def parsed(question: Question, annotation: Mapping[str, Any], key: bytes, name: 
         elif side in sides and what in ASKED and choices and choices[0] in ("1", "2", "3", "4", "5"):
             rated = Rating(image=sides[side], quality=Quality(what), value=int(choices[0]))
             ratings[side, what] = rated
+    if len(decided) != 1:
+        return None, f"it holds {len(decided) or 'no'} decision{'s' if decided else ''}"
+    (decision,) = decided
     if decision not in decisions:
-        return None, f"'{decision}' is no decision" if decision else "it holds no decision"
+        return None, f"'{decision[:40]}' is no decision"
     return Answer(
         question=question.digest,
         key=question.key,

@@ -192,6 +192,7 @@ def test_what_the_server_cannot_show_leaves_what_was_collected() -> None:
 
 
 @pytest.mark.parametrize("parts", [[], [chosen("decision")], [chosen("decision", "left", "right")],
+                                   [chosen("decision", "left"), chosen("decision", "right")],
                                    [chosen("decision", "links")], [chosen("verdict", "left")]])  # fmt: skip
 def test_what_cannot_be_read_is_no_answer_and_said(parts: list[Any]) -> None:
     asked, known = question(), answer(question(), "ann1", [])
@@ -318,6 +319,13 @@ def test_a_played_answer_is_never_taken_for_a_persons() -> None:
     assert given
     assert given.played
     assert verdict([given, *said(ann2=NONE)], CUT).note == "2 of 2 simulated people found none usable"
+
+
+def test_a_person_who_says_what_was_played_is_heard() -> None:
+    asked = question()
+    played, human = (answer(asked, "ann1", [], played=one) for one in (True, False))
+    about = [Answers({asked.digest: (one,)}).about([asked.key]) for one in (played, human)]
+    assert about[0] != about[1]
 
 
 def test_an_adjudicator_decides_where_there_is_no_majority_and_nowhere_else() -> None:
