@@ -31,7 +31,7 @@ test-studio: $(VENV)/dev  ## Run the tests of human review against a real Label 
 test-hosting: $(VENV)/dev .venv-audit/done  ## Lint infra/, and run its processes here: Postgres from Debian's packages
 	PATH="$(CURDIR)/.venv-audit/bin:$$PATH" $(BIN)/python -m pytest -m hosting tests/hosting
 
-chaos: $(VENV)/dev  ## Builds of 300 sources, killed, starved and damaged: ROUNDS=20 MINUTES=10 SEED=...
+chaos: $(VENV)/dev $(VENV)/s3-dev  ## Builds of 300 sources, killed, starved and damaged: ROUNDS=20 MINUTES=10 SEED=...
 	CHAOS_ROUNDS=$(ROUNDS) CHAOS_MINUTES=$(MINUTES) CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -m chaos tests/chaos
 
 audit: .venv-audit/done  ## Known vulnerabilities of what the locks pin; OSV=all.zip where no service can be reached

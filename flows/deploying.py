@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.actions import DeploymentUpdate, WorkPoolCreate, WorkPoolUpdate
 from prefect.exceptions import ObjectNotFound
 from prefect.workers.process import ProcessWorker
 
@@ -37,8 +37,12 @@ def set_up(gpus: int) -> list[str]:
     set_up_automations()
     with get_client(sync_client=True) as client:
         flows = {flow.id: flow.name for flow in client.read_flows()}
-        found = client.read_deployments()
-    return sorted(f"{flows.get(one.flow_id, '?')}/{one.name}" for one in found if "fedbench" in one.tags)
+        found = [one for one in client.read_deployments() if "fedbench" in one.tags]
+        for one in found:
+            # Of a parameter's name that is misspelt Prefect would only know when the run starts: by a crash.
+            schema = (one.parameter_openapi_schema or {}) | {"additionalProperties": False}
+            client.update_deployment(one.id, DeploymentUpdate(parameter_openapi_schema=schema))
+    return sorted(f"{flows.get(one.flow_id, '?')}/{one.name}" for one in found)
 
 
 def _pool(client: SyncPrefectClient, name: str, limit: int | None) -> None:

@@ -2,10 +2,10 @@
 
 import os
 import signal
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from types import FrameType
 
 from tasks.engine.errors import ConfigError, WorkspaceError
@@ -23,8 +23,8 @@ def trouble(url: str) -> str:
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=5):
             return ""
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        return str(error)
+    except (OSError, HTTPException, ValueError) as error:
+        return str(error) or type(error).__name__
 
 
 def must_answer() -> None:

@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack
+from http.client import HTTPException
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -119,13 +120,16 @@ def _alerts(api: str) -> Callable[[], None]:
         wanted = {"state": {"name": {"any_": list(_TOLD)}}, "deployment_id": {"is_null_": False}}
         body = json.dumps({"flow_runs": wanted, "sort": "END_TIME_DESC", "limit": 50}).encode()
         ask = urllib.request.Request(f"{api}/flow_runs/filter", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(ask, timeout=10) as answer:
-            runs = {run["state"]["id"]: run for run in json.load(answer)}
+        try:
+            with urllib.request.urlopen(ask, timeout=10) as answer:
+                runs = {run["state"]["id"]: run for run in json.load(answer)}
+        except (OSError, HTTPException, ValueError):
+            return  # busy, or gone since: as above
         for id_, run in runs.items():
             # Collecting answers also ends waiting, every few minutes: that is no news.
             news = run["state"]["name"] != WAITING_FOR_REVIEW or "build" in run["tags"]
             if news and seen is not None and id_ not in seen:
-                _tell(f"{run['name']}: {run['state']['name']}. {run['state']['message'] or ''}")
+                _tell(f"{run['name']}: {run['state']['name']}. {' '.join((run['state']['message'] or '').split())}")
         seen = (seen or set()) | runs.keys()
 
     return look

@@ -14,6 +14,7 @@ from typing import Any, Final
 from schemas.config import BuildConfig
 from tasks.engine.errors import FedbenchError
 from tests import fakes
+from tests.chaos.store import Spot
 from tests.test_kill import FORKS, Points
 
 WORDS: Final = 400
@@ -46,7 +47,7 @@ class End:
     points: int = 0
 
 
-def _child(workspace: Path, config: BuildConfig, trouble: Trouble, told: Path) -> None:
+def _child(where: Path | Spot, config: BuildConfig, trouble: Trouble, told: Path) -> None:
     os.fsync = lambda _: None  # type: ignore[assignment]  # a killed process loses nothing that was not flushed
     points = Points(trouble.kill_at)
     for owner, name in ((Path, "replace"), (Path, "rename")):
@@ -55,6 +56,7 @@ def _child(workspace: Path, config: BuildConfig, trouble: Trouble, told: Path) -
         _ill_disk(trouble)
     fakes.install()
     try:
+        workspace = where.open() if isinstance(where, Spot) else where
         fakes.build(workspace, config, threads=2)
         end = End("published", points=len(points.passed))
     except FedbenchError as error:
@@ -84,7 +86,7 @@ def _ill_disk(trouble: Trouble) -> None:
     Path.open, Path.replace = open_, replace  # type: ignore[method-assign, assignment]
 
 
-def start(workspace: Path, config: BuildConfig, notes: Path, trouble: Trouble) -> tuple[BaseProcess, Path]:
+def start(workspace: Path | Spot, config: BuildConfig, notes: Path, trouble: Trouble) -> tuple[BaseProcess, Path]:
     """A build in a process of its own; and the file in which it says how it ended."""
     notes.mkdir(exist_ok=True)
     told = notes / f"told-{time.monotonic_ns()}.json"
@@ -105,12 +107,12 @@ def ended(process: BaseProcess, told: Path) -> End:
     return End("killed") if killed else End("crashed", f"exit code {process.exitcode}; its traceback is above")
 
 
-def run(workspace: Path, config: BuildConfig, notes: Path, trouble: Trouble | None = None) -> End:
+def run(workspace: Path | Spot, config: BuildConfig, notes: Path, trouble: Trouble | None = None) -> End:
     """Build to the end, whichever it is."""
     return ended(*start(workspace, config, notes, trouble or Trouble()))
 
 
-def run_and_kill(workspace: Path, config: BuildConfig, notes: Path, seconds: float) -> End:
+def run_and_kill(workspace: Path | Spot, config: BuildConfig, notes: Path, seconds: float) -> End:
     """Build, and SIGKILL it after so long by the clock, wherever it is then."""
     process, told = start(workspace, config, notes, Trouble())
     process.join(seconds)
@@ -119,7 +121,9 @@ def run_and_kill(workspace: Path, config: BuildConfig, notes: Path, seconds: flo
     return ended(process, told)
 
 
-def finish(workspace: Path, config: BuildConfig, notes: Path, mend: Callable[[End], None], tries: int = 4) -> list[End]:
+def finish(
+    workspace: Path | Spot, config: BuildConfig, notes: Path, mend: Callable[[End], None], tries: int = 4
+) -> list[End]:
     """Build undisturbed, doing what each stop's words say, until it is published; the ends in order."""
     ends = []
     for _ in range(tries):

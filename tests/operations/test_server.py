@@ -226,6 +226,8 @@ def test_a_bad_parameter_is_refused_in_words(here: Here) -> None:
     assert told.returncode != 0
     assert "config.seed" in told.stdout
     assert "-1 is less than the minimum of 0" in told.stdout
+    with pytest.raises(urllib.error.HTTPError, match="409"):
+        here.start("build-dataset/build", {"worksapce": "elsewhere"})
     assert len(here.ask("flow_runs/filter", {})) == before
     # What no schema can say is checked by the run, and its message is the line.
     run_ = here.start("build-dataset/build", {"config": small("bad", pools=[{"name": "nope", "params": {}}])})

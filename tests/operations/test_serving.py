@@ -5,11 +5,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from flows.server import trouble
 from flows.serving import ROOT, Child, only_one, port_for, running, watch
+from flows.serving_up import _alerts
 from tasks.engine.errors import WorkspaceError
 from tests.commands import environment, fedbench, one_line, run, wait_until
 
@@ -116,3 +121,30 @@ def test_no_server_is_said_in_words(tmp_path: Path, url: str, code: int) -> None
     message, hint = one_line(told.stderr)
     assert "Prefect server" in message
     assert "PREFECT_API_URL" in hint
+
+
+class Busy(BaseHTTPRequestHandler):
+    """Well as far as its health goes, and otherwise says what a test wants."""
+
+    words = b""
+
+    def do_GET(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n" if self.path.startswith("/api/") else self.words)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.wfile.write(self.words)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("words", [b"HTTP/1.1 503 Busy\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n{", b"SSH-2.0\r\n", b""])
+def test_a_busy_server_does_not_end_the_watching(words: bytes) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Busy,), {"words": words})) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        here = f"http://127.0.0.1:{server.server_port}"
+        assert trouble(f"{here}/api") == ""
+        _alerts(f"{here}/api")()
+        assert trouble(f"{here}/other") or b"200" in words
+        server.shutdown()
