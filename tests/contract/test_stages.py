@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schemas.outcomes import FailureKind
+from schemas.ratings import RatingMean
 from schemas.records import Key
 from tasks.engine.errors import ContractError
 from tasks.engine.execute import Executor
@@ -159,7 +160,7 @@ def test_answers_depend_on_no_order_and_no_neighbours(bench: Bench, seed: int) -
 
 
 def test_what_a_stage_ignores_changes_no_answer(bench: Bench) -> None:
-    other = {str: "other", int: 99, float: 0.123}
+    other = {str: "other", int: 99, float: 0.123, tuple: (RatingMean(quality="natural", mean=1.5, people=2),)}
     changed = [
         row.model_copy(update={name: other[type(getattr(row, name))] for name in bench.stage.ignores})
         for row in bench.rows
