@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import grinding, steady
 from flows import quiet
+from flows.server import trouble
 from schemas.config import BuildConfig
 from tasks.engine.rows import Commit
 from tasks.engine.store import Store
@@ -208,17 +208,9 @@ def server(folder: Path) -> Iterator[tuple[dict[str, str], list[int]]]:
     )
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     with started(command, env, folder, folder / "server.log") as process:
-        wait_until(lambda: _answers(url), 180, "the Prefect server answers", pause=0.5)
+        wait_until(lambda: not trouble(url), 180, "the Prefect server answers", pause=0.5)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         yield env, [process.pid, *map(int, children)]
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=5):
-            return True
-    except OSError:
-        return False
 
 
 def main() -> None:

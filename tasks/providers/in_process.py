@@ -75,6 +75,34 @@ class Place:
                 f"fetch it: hf download {self.model} --revision {self.revision}",
             )
 
+    def load(self, kind: Any, *readers: Any, dtype: Any) -> tuple[Any, ...]:
+        """The model, on its device, and what prepares its inputs: from safetensors alone, and nothing is downloaded.
+
+        Args:
+            kind: The class of transformers that loads the model.
+            readers: Those that load processors and tokenizers.
+            dtype: How the weights are held, as transformers takes it.
+
+        Raises:
+            ConfigError: It cannot be loaded, needs code from its repository, or lacks weights.
+        """
+        import torch
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        gpu = "cuda" if torch.cuda.is_available() else "cpu"
+        source, where = (self.folder, {}) if self.folder else (self.model, {"revision": self.revision})
+        options = {"local_files_only": True, "trust_remote_code": False, **where}
+        with loading(f"the model '{self.model}'"):
+            loaded = [reader.from_pretrained(source, **options) for reader in readers]
+            model, found = kind.from_pretrained(
+                source, dtype=dtype, use_safetensors=True, output_loading_info=True, **options
+            )
+            model = model.eval().to(gpu if self.device == "auto" else self.device)
+        if found["missing_keys"]:  # transformers would go on with random numbers in their place
+            raise ConfigError(f"the model '{self.model}' lacks weights: {', '.join(sorted(found['missing_keys'])[:3])}")
+        return (model, *loaded)
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -103,24 +131,10 @@ class Model:
         place.check()
         import torch
         from transformers import AutoModelForImageTextToText, AutoProcessor
-        from transformers.utils import logging
 
-        logging.disable_progress_bar()
         self._torch: Any = torch
         self._lock = threading.Lock()
-        gpu = "cuda" if torch.cuda.is_available() else "cpu"
-        source, where = (place.folder, {}) if place.folder else (place.model, {"revision": place.revision})
-        options = {"local_files_only": True, "trust_remote_code": False, **where}
-        with loading(f"the model '{place.model}'"):
-            self._processor: Any = AutoProcessor.from_pretrained(source, **options)
-            model, found = AutoModelForImageTextToText.from_pretrained(
-                source, dtype=place.dtype, use_safetensors=True, output_loading_info=True, **options
-            )
-            self._model: Any = model.eval().to(gpu if place.device == "auto" else place.device)
-        if found["missing_keys"]:  # transformers would go on with random numbers in their place
-            raise ConfigError(
-                f"the model '{place.model}' lacks weights: {', '.join(sorted(found['missing_keys'])[:3])}"
-            )
+        self._model, self._processor = place.load(AutoModelForImageTextToText, AutoProcessor, dtype=place.dtype)
         try:
             self._inputs(np.full((64, 64, 3), 128, np.uint8), [{"text": "?"}])
         except (NotTaken, TypeError, AttributeError) as error:

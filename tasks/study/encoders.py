@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tasks.engine.errors import ConfigError
 from tasks.engine.images import Picture
-from tasks.engine.loading import loading
 from tasks.faces.memo import Memo
 from tasks.providers.in_process import Place
 
@@ -37,28 +36,15 @@ class Encoder:
         place.check()
         import torch
         from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
-        from transformers.utils import logging
 
-        logging.disable_progress_bar()
         torch.set_num_threads(1)
         self._torch: Any = torch
         self._place, self._space = place, space
         self._vectors: Memo[Vector] = Memo(_HELD)
-        gpu = "cuda" if torch.cuda.is_available() else "cpu"
-        source, where = (place.folder, {}) if place.folder else (place.model, {"revision": place.revision})
-        options = {"local_files_only": True, "trust_remote_code": False, **where}
-        with loading(f"the model '{place.model}'"):
-            self._processor: Any = AutoImageProcessor.from_pretrained(source, **options)
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(source, **options) if space == "joint" else None
-            model, found = AutoModel.from_pretrained(
-                source, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **options
-            )
-            self._model: Any = model.eval().to(gpu if place.device == "auto" else place.device)
-        if found["missing_keys"]:  # transformers would go on with random numbers in their place
-            raise ConfigError(
-                f"the model '{place.model}' lacks weights: {', '.join(sorted(found['missing_keys'])[:3])}"
-            )
-        if space == "joint" and not hasattr(model, "get_image_features"):
+        readers = (AutoImageProcessor, AutoTokenizer) if space == "joint" else (AutoImageProcessor,)
+        self._model, self._processor, *rest = place.load(AutoModel, *readers, dtype=torch.float32)
+        self._tokenizer: Any = rest[0] if rest else None
+        if space == "joint" and not hasattr(self._model, "get_image_features"):
             raise ConfigError(f"the model '{place.model}' has no vectors of pictures and texts: it is no CLIP")
 
     def picture(self, shown: Picture) -> Vector:

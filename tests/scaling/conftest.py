@@ -4,7 +4,6 @@ import os
 import shutil
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from flows.server import trouble
 from tests.commands import ROOT, environment, free_port, started, wait_until
 
 CLOSED = {
@@ -29,16 +29,8 @@ def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     env = environment(home, PREFECT_API_URL=f"http://127.0.0.1:{port}/api")
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     with started(command, env, ROOT, home / "server.log"):
-        wait_until(lambda: _answers(env["PREFECT_API_URL"]), 180, "the Prefect server answers", pause=0.5)
+        wait_until(lambda: not trouble(env["PREFECT_API_URL"]), 180, "the Prefect server answers", pause=0.5)
         yield env
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=5):
-            return True
-    except OSError:
-        return False
 
 
 @dataclass(frozen=True)
