@@ -74,7 +74,7 @@ def _ill_disk(trouble: Trouble) -> None:
     opened, replaced = Path.open, Path.replace
 
     def open_(self: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        if "w" in mode and "tmp" in self.parts and fails():
+        if "w" in mode and self.parent.name == "tmp" and fails():
             raise OSError(trouble.disk_error, os.strerror(trouble.disk_error), str(self))
         return opened(self, mode, *args, **kwargs)
 
