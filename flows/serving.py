@@ -1,7 +1,6 @@
 """A Prefect server with workers on this machine: started together, watched, and ended together."""
 
 import ctypes
-import fcntl
 import json
 import os
 import signal
@@ -9,16 +8,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from flows.leash import HOLDER
 from flows.places import REPORTS_URL
 from flows.server import trouble
 from tasks.engine.errors import WorkspaceError
+from tasks.engine.folder_lock import if_free
 
 ROOT: Final = Path(__file__).parents[1]
 _LIBC: Final = ctypes.CDLL(None)
@@ -83,17 +83,9 @@ def _die_with_parent() -> None:
         _LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-@contextmanager
-def only_one(home: Path) -> Iterator[IO[str] | None]:
-    """Holds the lock of a server's folder; None where another process does. The kernel frees it with its holder."""
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / "server.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield None
-        else:
-            yield file
+def only_one(home: Path) -> AbstractContextManager[bool]:
+    """Holds a server's folder; whether this process does now, and no other."""
+    return if_free(home / "server.lock")
 
 
 def running(home: Path) -> dict[str, Any]:

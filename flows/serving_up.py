@@ -34,8 +34,8 @@ def serve(workspace: Path, home: Path | None, port: int, workers: int, gpus: int
     address = shown(workspace.absolute())
     # A bucket's folder of copies goes back there; the database stays here, beside it.
     home = (home or (workspace.parent if in_bucket(address) else workspace) / "prefect").absolute()
-    with only_one(home) as lock:
-        if lock is None:
+    with only_one(home) as ours:
+        if not ours:
             _say_where(running(home), home, as_json=as_json)
             return
         (home / "server.json").unlink(missing_ok=True)

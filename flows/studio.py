@@ -1,6 +1,5 @@
 """Label Studio on this machine: installed into a venv of its own, with settings that keep it closed and quiet."""
 
-import fcntl
 import json
 import os
 import secrets
@@ -14,6 +13,7 @@ from pydantic import SecretStr
 
 from tasks.boards.access import ADMIN, Access, Person, read_access, write_access
 from tasks.engine.errors import ConfigError, WorkspaceError
+from tasks.engine.folder_lock import in_turn
 from tasks.engine.secrets import secret
 from tasks.engine.store import Store, disk
 
@@ -53,11 +53,7 @@ def install() -> Path:
     lock = "".join(path.read_text() for path in LOCKS)
     if stamp.exists() and stamp.read_text() == lock:
         return python
-    with disk(venv):
-        venv.mkdir(parents=True, exist_ok=True)
-        busy = (venv / "installing").open("w")
-    with busy:
-        fcntl.flock(busy, fcntl.LOCK_EX)  # two that fill one venv at once leave a broken one
+    with in_turn(venv / "installing"):  # two that fill one venv at once leave a broken one
         if not (stamp.exists() and stamp.read_text() == lock):
             _fill(venv, python)
             with disk(stamp):

@@ -258,7 +258,7 @@ class BuildConfig(Section):
 
     @model_validator(mode="after")
     def _people_compare_two(self) -> Self:
-        if self.review.measure.board.name == "label_studio":
+        if self.review.asks_people:
             if self.rank.cut.top_k > 2:
                 raise ValueError(f"rank.cut.top_k: people compare two finalists, not {self.rank.cut.top_k}")
             if len(self.review.cut.annotators) < self.review.cut.votes:

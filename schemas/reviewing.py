@@ -87,3 +87,8 @@ class Review(Section):
         description="With a sample: nothing is published where people find the best rank wrong more often; 1: never "
         "stops.",
     )
+
+    @property
+    def asks_people(self) -> bool:
+        """Whether people choose between the finalists, and not a rule."""
+        return self.measure.board.name == "label_studio"

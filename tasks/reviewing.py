@@ -47,10 +47,9 @@ def review_of(run: Run) -> Review:
     Raises:
         ConfigError: Nobody is asked, or there is nothing to ask yet.
     """
-    board = run.config.review.measure.board.name
-    if board != "label_studio":
+    if not run.config.review.asks_people:
         raise ConfigError(
-            f"run '{run.config.name}' is reviewed by the board '{board}', not by people",
+            f"run '{run.config.name}' is reviewed by the board '{run.config.review.measure.board.name}', not by people",
             "build it with --set review.measure.board=label_studio",
         )
     answers = answers_for(run.store, run.config)
@@ -63,7 +62,7 @@ def review_of(run: Run) -> Review:
 
 def standing(run: Run) -> dict[str, Any] | None:
     """`told` of the answers that a run rests on; None where it asks people nothing (yet)."""
-    if run.config.review.measure.board.name != "label_studio":
+    if not run.config.review.asks_people:
         return None
     asked = [(q, run.answers.to(q.digest)) for q in in_review(run.executor, run.executor.commits())]
     return told(Review(run, asked, run.answers)) if asked else None

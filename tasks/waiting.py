@@ -103,7 +103,7 @@ def settle_reviewed(executor: Executor, config: BuildConfig, done: Sequence[dict
         done: Per shard, its commits.
         taken: How many snapshots of answers the decisions rest on.
     """
-    if config.review.measure.board.name == "label_studio":
+    if config.review.asks_people:
         waiting = waiting_sources(executor, done)
         decided = [one.digest for one in in_review(executor, done) if one.key not in waiting]
         make_final(executor.store, config.name, config.edition, decided, taken)

@@ -23,7 +23,8 @@ UNUSABLE: Final = ("found none usable", "no majority of")
 
 
 def audits(review: Review) -> bool:
-    return review.measure.board.name == "label_studio" and review.audit > 0
+    """Whether people are asked about some of the rejected candidates."""
+    return review.asks_people and review.audit > 0
 
 
 def drawn(key: Key, review: Review) -> bool:

@@ -1,13 +1,15 @@
-"""What people rated finalists for: means of one picture, and by editor and target."""
+"""What people say of single finalists: by editor and target; and what they rated a picture for, in the mean."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from schemas.ratings import RatingMean
 from schemas.reviewing import ReviewCut
-from schemas.reviews import Answer, Quality, Question
+from schemas.reviews import Answer, Flagged, Quality, Question, Rating
+
+Mark = TypeVar("Mark", Rating, Flagged)
 
 
 def means_of(image: str, answers: Iterable[Answer], cut: ReviewCut) -> tuple[RatingMean, ...]:
@@ -29,17 +31,30 @@ def ratings_by_cell(questions: Sequence[Question], counted: Mapping[str, Sequenc
         counted: By question, the answers that count.
     """
     said: dict[str, dict[Quality, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for question in questions:
-        key_of = {one.image: one.key for one in question.finalists}
-        for answer in counted[question.digest]:
-            for rating in answer.ratings:
-                key = key_of.get(rating.image)
-                if key:
-                    said[f"{key.editor}, {key.target}"][rating.quality].append(rating.value)
+    for cell, rating in by_cell(questions, counted, lambda answer: answer.ratings):
+        said[cell][rating.quality].append(rating.value)
     return {
         cell: {one.quality: {"mean": one.mean, "ratings": one.people} for one in _means(by)}
         for cell, by in sorted(said.items())
     }
+
+
+def by_cell(
+    questions: Sequence[Question], counted: Mapping[str, Sequence[Answer]], marks: Callable[[Answer], Iterable[Mark]]
+) -> Iterator[tuple[str, Mark]]:
+    """What answers say of single finalists, each beside its "editor, target".
+
+    Args:
+        questions: Real ones.
+        counted: By question, the answers that count.
+        marks: What of an answer; each names its picture.
+    """
+    for question in questions:
+        key_of = {one.image: one.key for one in question.finalists}
+        for answer in counted[question.digest]:
+            for mark in marks(answer):
+                if key := key_of.get(mark.image):
+                    yield f"{key.editor}, {key.target}", mark
 
 
 def _means(said: Mapping[Quality, Sequence[int]]) -> tuple[RatingMean, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from schemas.reviewing import ReviewCut
 from schemas.reviews import Answer, Question
 from tasks.boards.answers import Answers
-from tasks.boards.ratings import ratings_by_cell
+from tasks.boards.ratings import by_cell, ratings_by_cell
 from tasks.boards.votes import verdict
 from tasks.metrics.interval import Share
 
@@ -152,11 +152,6 @@ def _accepted(answers: Iterable[Answer]) -> dict[str, Any]:
 def _flags(questions: Sequence[Question], counted: Mapping[str, Sequence[Answer]]) -> dict[str, dict[str, int]]:
     """Failure tags by editor and target: "warp, happy" → tag → how often."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
-    for question in questions:
-        key_of = {one.image: one.key for one in question.finalists}
-        for answer in counted[question.digest]:
-            for flagged in answer.flags:
-                key = key_of.get(flagged.image)
-                if key:
-                    found[f"{key.editor}, {key.target}"][str(flagged.flag)] += 1
+    for cell, flagged in by_cell(questions, counted, lambda answer: answer.flags):
+        found[cell][str(flagged.flag)] += 1
     return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items())}

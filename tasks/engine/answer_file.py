@@ -1,6 +1,5 @@
 """The SQLite file behind the ledger: one writing process, many threads, one flush for what came at once."""
 
-import fcntl
 import sqlite3
 import threading
 from collections import deque
@@ -13,6 +12,7 @@ from tasks.engine.answer_tables import make_tables
 from tasks.engine.answer_version import check_version
 from tasks.engine.disk import disk
 from tasks.engine.errors import ContractError, WorkspaceError
+from tasks.engine.folder_lock import if_free
 from tasks.engine.journal import Journal, Recorder, catch_up, prepare
 from tasks.engine.places import mirror_at
 
@@ -166,14 +166,10 @@ class AnswerFile:
             if not self._mirror.listed:
                 raise WorkspaceError(f"{self._mirror.bucket.url}: a worker may ask nothing", "the coordinator asks")
             self._mirror.check()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             # Two writers would pay twice. Not SQLite's own lock, which would shut out readers too.
-            lock = stack.enter_context(self.path.with_name(f"{self.path.name}.lock").open("w"))
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise WorkspaceError(f"the answer store {self.path} is in use", "wait for the other run") from None
+            if not stack.enter_context(if_free(self.path.with_name(f"{self.path.name}.lock"))):
+                raise WorkspaceError(f"the answer store {self.path} is in use", "wait for the other run")
             if self._mirror:
                 catch_up(self._mirror, locked=True)
             kind = Recorder if self._mirror else sqlite3.Connection

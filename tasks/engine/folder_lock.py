@@ -1,4 +1,4 @@
-"""One process of this machine at a time: a lock that the kernel frees when its holder ends, however it ends."""
+"""One process of this machine at a time: locks that the kernel frees when their holder ends, however it ends."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ from tasks.engine.errors import WorkspaceError
 
 @contextmanager
 def alone(path: Path, what: str) -> Iterator[None]:
-    """Hold a lock file.
+    """Hold a lock file, and write into it who does.
 
     Args:
         path: The file.
@@ -21,32 +21,47 @@ def alone(path: Path, what: str) -> Iterator[None]:
     Raises:
         WorkspaceError: Another process holds it.
     """
-    with disk(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+    with _opened(path) as descriptor:
+        if not _taken(descriptor):
             owner = os.read(descriptor, 32).decode() or "unknown"
             raise WorkspaceError(
                 f"the workspace {what} is in use by process {owner}", "wait for it, or use --workspace"
-            ) from None
+            )
         with disk(path):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
         yield
-    finally:
-        os.close(descriptor)
+
+
+@contextmanager
+def if_free(path: Path) -> Iterator[bool]:
+    """Hold a lock file if nobody does; whether it is held now."""
+    with _opened(path) as descriptor:
+        yield _taken(descriptor)
 
 
 @contextmanager
 def in_turn(path: Path) -> Iterator[None]:
-    """Hold a lock file; wait while another process holds it."""
-    with disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
+    """Hold a lock file; wait while somebody else holds it."""
+    with _opened(path) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    with disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -4,12 +4,11 @@
 was behind the fortieth. The file in the folder of copies says up to which of them it goes, and is never ahead.
 """
 
-import fcntl
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from tasks.engine.answer_tables import make_tables
 from tasks.engine.answer_version import check_version
 from tasks.engine.bucket import Conflict
 from tasks.engine.errors import WorkspaceError
+from tasks.engine.folder_lock import if_free
 from tasks.engine.mirror import Mirror, at_once
 
 FOLDER: Final = "journal"
@@ -116,7 +116,7 @@ def catch_up(mirror: Mirror, *, locked: bool = False) -> None:
     held = sorted(mirror.bucket.listing(FOLDER))
     if not held and not path.exists():
         return
-    with _lock(path, locked=locked) as free:
+    with nullcontext(True) if locked else if_free(path.with_name(f"{path.name}.lock")) as free:
         if free:
             _catch_up(mirror, path, held)
 
@@ -177,18 +177,3 @@ def _position_of(path: Path) -> int | None:
 
 def _number(name: str) -> int:
     return int(Path(name).stem)
-
-
-@contextmanager
-def _lock(path: Path, *, locked: bool) -> Iterator[bool]:
-    """Whether nobody else writes the file, held as long."""
-    if locked:
-        yield True
-        return
-    with path.with_name(f"{path.name}.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True

@@ -17,6 +17,7 @@ from tasks.engine.bucket import SCHEME, Bucket
 from tasks.engine.copies import Copies
 from tasks.engine.disk import disk
 from tasks.engine.errors import FedbenchError, WorkspaceError
+from tasks.engine.folder_lock import in_turn
 from tasks.engine.mirror import Mirror
 
 CACHE: Final = "FEDBENCH_CACHE"
@@ -173,6 +174,5 @@ def _alone(root: Path) -> Iterator[bool]:
 @contextmanager
 def gate(root: Path) -> Iterator[None]:
     """Wait until nobody on this machine takes in a bucket's state."""
-    with disk(root), (root.parent / "gate").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with in_turn(root.parent / "gate"):
         yield

@@ -97,7 +97,7 @@ def test_a_folder_has_one_server(tmp_path: Path) -> None:
     with only_one(tmp_path / "home") as first:
         assert first
         with only_one(tmp_path / "home") as second:
-            assert second is None
+            assert second is False
         assert running(tmp_path / "home") == {}
     with only_one(tmp_path / "home") as third:
         assert third
